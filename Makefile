@@ -1,0 +1,43 @@
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow lint format bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+setup: $(STAMP)  ## create .venv and install everything
+
+demo: $(STAMP)  ## run the main job on the embedded default
+	$(BIN)/strongticket demo
+
+test: $(STAMP)  ## run the tests
+	$(BIN)/pytest
+
+test-slow: $(STAMP)  ## run the tests that take longer than a minute
+	$(BIN)/pytest -m slow
+
+lint: $(STAMP)  ## style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## let ruff rewrite the files
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## ratios against named peers, in one run
+	$(BIN)/python benchmarks/source.py
+	$(BIN)/python benchmarks/subsetsum.py
+
+clean:  ## remove .venv, caches and results
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
