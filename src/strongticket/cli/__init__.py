@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import strongticket
-from strongticket.cli import solve, theory
+from strongticket.cli import demo, solve, theory
 from strongticket.cli.output import report_errors
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ def _options(
 ) -> None: ...
 
 
+app.command("demo")(demo.command)
 app.command("solve")(solve.command)
 app.add_typer(theory.app, name="theory")
 
