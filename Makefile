@@ -19,7 +19,7 @@ demo: $(STAMP)  ## run the main job on the embedded default
 	$(BIN)/strongticket demo
 
 test: $(STAMP)  ## run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 test-slow: $(STAMP)  ## run the tests that take longer than a minute
 	$(BIN)/pytest -m slow
@@ -37,6 +37,7 @@ format: $(STAMP)  ## let ruff rewrite the files
 bench: $(STAMP)  ## ratios against named peers, in one run
 	$(BIN)/python benchmarks/source.py
 	$(BIN)/python benchmarks/subsetsum.py
+	$(BIN)/python benchmarks/construct_quality.py
 
 clean:  ## remove .venv, caches and results
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

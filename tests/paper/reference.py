@@ -25,9 +25,7 @@ def with_one(x: torch.Tensor, bias: bool) -> torch.Tensor:
     return torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1) if bias else x
 
 
-def attention(
-    queries, values, qk: Sequence, vo: Sequence, mask: torch.Tensor, bias: bool = False
-) -> torch.Tensor:
+def attention(queries, values, qk: Sequence, vo: Sequence, mask: torch.Tensor, bias: bool = False) -> torch.Tensor:
     out = torch.zeros(len(queries), np.shape(vo[0])[1], dtype=torch.float64)
     for w_qk, w_vo in zip(qk, vo, strict=True):
         logits = with_one(queries, bias) @ tensor(w_qk) @ values.T
@@ -87,9 +85,7 @@ def _ascend(error, shapes, radii, steps: int, seed: int) -> float:
     with torch.no_grad():
         for x, radius in zip(inputs, radii, strict=True):
             x.mul_(radius / x.norm(dim=1, keepdim=True))
-    optimizer = torch.optim.Adam(
-        [{"params": [x], "lr": 0.1 * radius} for x, radius in zip(inputs, radii, strict=True)]
-    )
+    optimizer = torch.optim.Adam([{"params": [x], "lr": 0.1 * radius} for x, radius in zip(inputs, radii, strict=True)])
     for _ in range(steps):
         optimizer.zero_grad()
         found = error(inputs).max()

@@ -1,7 +1,10 @@
-"""Lemma 2: a two-layer ReLU network contains W if n ≥ d1·C·log(2·d1·d2/ε). The width."""
+"""Lemma 2: a two-layer ReLU network contains W if n ≥ d1·C·log(2·d1·d2/ε). The width, and the masks."""
 
+import numpy as np
 import pytest
+from reference import unit
 
+from strongticket.construct import relu
 from strongticket.theory import linear_pair_width, relu_pair_width
 
 
@@ -28,3 +31,26 @@ def test_relu_costs_log_2_more_than_a_linear_pair():
 def test_eps_outside_the_assumption(eps):
     with pytest.raises(ValueError, match="Lemma 2 assumes 0 < eps < 1"):
         relu_pair_width(d1=4, d2=5, eps=eps)
+
+
+class TestConstruction:
+    """W x from (W2 ⊙ M2) ReLU((W1 ⊙ M1) x)."""
+
+    def test_error_is_at_most_eps_for_unit_inputs(self):
+        # d1=d2=4, ε=0.05, ‖W‖ ≤ 1: with C=7, n = 28·log(2·16/0.05) = 180.9
+        eps, rng = 0.05, np.random.default_rng(0)
+        width = relu_pair_width(d1=4, d2=4, eps=eps, C=7.0).units
+        inputs = rng.standard_normal((2000, 4))
+        inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
+        for seed in range(4):
+            target = unit(rng, 4, 4)
+            pair = relu(target, width=width, seed=seed, layout="paper")
+            assert np.linalg.norm(pair(inputs) - inputs @ target.T, axis=1).max() <= eps
+
+    def test_both_signs_of_an_input_are_served(self):
+        target = np.array([[0.5, -0.25], [0.75, 0.125]])
+        pair = relu(target, items=14, refine=200)
+        positive, negative = pair.parts()
+        np.testing.assert_allclose(positive, target, atol=pair.max_error + 1e-15)
+        np.testing.assert_allclose(negative, -target, atol=pair.max_error + 1e-15)
+        assert pair.max_error < 1e-3

@@ -42,9 +42,7 @@ def test_inequality(length, shift, scale, kind, allowed, seed):
     rng = np.random.default_rng(seed)
     logits = scale * rng.standard_normal(length)
     moved = logits + move(rng, length, shift, kind)
-    mask = {"single": np.zeros(length, bool), "some": rng.random(length) < 0.5, "all": np.ones(length, bool)}[
-        allowed
-    ]
+    mask = {"single": np.zeros(length, bool), "some": rng.random(length) < 0.5, "all": np.ones(length, bool)}[allowed]
     mask[rng.integers(length)] = True
     before, after = softmax(logits, mask), softmax(moved, mask)
     slack = 1e-13 * max(1.0, scale)
@@ -81,9 +79,7 @@ def test_attained_by_two_halves_of_a_long_sequence():
 
 def test_it_is_at_least_twice_as_sharp_as_lemma_8():
     for shift in (1e-6, 0.1, 1.0, 5.0):
-        assert 2 * softmax_output_bound(shift, alpha=1.0) <= lemma_8_bound(shift, d1=1, alpha=1.0) * (
-            1 + 1e-12
-        )
+        assert 2 * softmax_output_bound(shift, alpha=1.0) <= lemma_8_bound(shift, d1=1, alpha=1.0) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("shift", [-1.0, float("nan")])

@@ -1,11 +1,13 @@
-"""Theorem 10: a ReLU network of 2L layers contains one of L layers. Its widths, and the certificate."""
+"""Theorem 10: a ReLU network of 2L layers contains one of L layers. Its widths, masks and certificate."""
 
 import math
 
 import numpy as np
 import pytest
-from reference import network, unit, worst
+import torch
+from reference import network, tensor, unit, worst
 
+from strongticket import construct
 from strongticket.theory import network_certificate, network_widths
 
 
@@ -74,3 +76,32 @@ class TestCertificate:
     def test_sizes_must_chain(self):
         with pytest.raises(ValueError, match="layer 1 gives 3 outputs, layer 2 takes 2"):
             network_certificate([np.ones((3, 2)), np.ones((2, 2))], [np.ones((3, 2)), np.ones((2, 2))], 1.0)
+
+
+class TestConstruction:
+    @pytest.mark.parametrize("layers", [1, 3])
+    def test_the_worst_input_found_stays_below_the_certificate(self, layers):
+        rng = np.random.default_rng(layers)
+        target, alpha = [unit(rng, 4, 4) for _ in range(layers)], 1.5
+        found = construct.network(target, items=8, refine=20)
+        weights = [tuple(map(tensor, pair.weights())) for pair in found.pairs]
+
+        def error(inputs):
+            x = inputs[0]
+            for number, (first, second) in enumerate(weights):
+                x = torch.relu((torch.relu(x) if number else x) @ first.T) @ second.T
+            return (network(inputs[0], target) - x).norm(dim=1)
+
+        bound = found.certificate(alpha).bound
+        assert 0.05 * bound < worst(error, [(8, 4)], [alpha]) <= bound
+
+    def test_error_of_the_theorem(self):
+        # 4 → 4 → 2, ε=0.1, α=1, ‖W‖ ≤ 1: the largest error is exp(α·ε/2) - 1 = 0.0513 with probability 0.95
+        rng = np.random.default_rng(0)
+        target = [unit(rng, 4, 4), unit(rng, 2, 4)]
+        widths = network_widths(dims=(4, 4, 2), eps=0.1, C=3.0)
+        inputs = rng.standard_normal((2000, 4))
+        inputs /= np.linalg.norm(inputs, axis=1, keepdims=True)
+        found = construct.network(target, width=max(widths.n_FC), refine=100)
+        exact = network(tensor(inputs), target).numpy()
+        assert np.linalg.norm(found(inputs) - exact, axis=1).max() <= widths.error

@@ -1,9 +1,10 @@
-"""Theorem 11: a transformer block contains another one. Its widths, and the certificate."""
+"""Theorem 11: a transformer block contains another one. Widths, certificate, construction."""
 
 import numpy as np
 import pytest
 from reference import block, masks, unit, worst
 
+from strongticket import construct
 from strongticket.theory import BlockMatrices, block_certificate, block_widths
 
 
@@ -54,3 +55,21 @@ def test_certificate_is_never_below_the_worst_error_found(bias, noise):
 
         found = worst(error, [(length, d)], [alpha], steps=60)
         assert 0.02 * bound < found <= bound
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_constructed_block_is_never_further_off_than_its_certificate(layers):
+    # F of L layers by Theorem 10; attention by Theorem 3; both residual
+    rng = np.random.default_rng(layers)
+    d, alpha, length = 3, 1.8, 4
+    attention = construct.AttentionTarget.from_matrices(*([unit(rng, d, d) for _ in range(2)] for _ in range(4)))
+    target = construct.BlockTarget(attention, [unit(rng, d, d) for _ in range(layers)])
+    found = construct.transformer([target], items=10, refine=4, workers=1)
+    bound, ticket, mask = found.certificate(alpha).bound, found.module().double(), masks(length)[1]
+
+    def error(inputs):
+        there = block(inputs[0], attention.qk, attention.vo, target.layers, mask)
+        return (there - ticket(inputs[0], attn_mask=~mask)).norm(dim=1)
+
+    largest = worst(error, [(length, d)], [alpha], steps=60)
+    assert 0.01 * bound < largest <= bound

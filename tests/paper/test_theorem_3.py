@@ -1,11 +1,13 @@
-"""Theorem 3 (Theorem 9): an attention layer contains another one. The widths, and the certificate."""
+"""Theorem 3 (Theorem 9): an attention layer contains another one. Widths, certificate, construction."""
 
 import math
 
 import numpy as np
 import pytest
+import torch
 from reference import attention, masks, tensor, unit, worst
 
+from strongticket import construct
 from strongticket.theory import attention_certificate, attention_widths
 
 LOG2, LOG10 = 0.6931471805599453, 2.302585092994046
@@ -37,9 +39,7 @@ class TestWidths:
 
     def test_alpha_at_and_below_its_edge(self):
         attention_widths(d1=4, d2=9, heads=1, eps=0.1, alpha=3.0)
-        with pytest.raises(
-            ValueError, match=r"Theorem 3 assumes alpha >= max\(sqrt\(d1\), sqrt\(d2\)\) = 3.0"
-        ):
+        with pytest.raises(ValueError, match=r"Theorem 3 assumes alpha >= max\(sqrt\(d1\), sqrt\(d2\)\) = 3.0"):
             attention_widths(d1=4, d2=9, heads=1, eps=0.1, alpha=math.nextafter(3.0, 0.0))
         with pytest.raises(ValueError, match="Theorem 3 assumes alpha"):
             attention_widths(d1=4, heads=1, eps=0.1, alpha=float("nan"))
@@ -135,3 +135,98 @@ class TestCertificate:
     def test_far_apart_is_reported_as_useless(self):
         w = 100 * np.eye(3)
         assert attention_certificate([w], [-w], [w], [-w], alpha=1.0).useless_from == 1
+
+
+def random_target(seed, heads=1, d1=2, d2=2, hidden=3):
+    """Projections of spectral norm 1, as §3.1 assumes."""
+    rng = np.random.default_rng(seed)
+    shapes = ((d1, hidden), (d1, hidden), (d1, hidden), (hidden, d2))
+    return construct.AttentionTarget.from_matrices(*([unit(rng, *s) for _ in range(heads)] for s in shapes))
+
+
+class TestConstruction:
+    """There are masks in random projections that make them the target's attention, and here they are."""
+
+    def test_dividing_by_the_root_of_n_k_leaves_products_from_minus_1_to_1(self):
+        # Equation 4: (W̃_Q ⊙ M_Q)(W̃_K ⊙ M_K)ᵀ/√n_K = (W̃'_Q ⊙ M_Q)(W̃'_K ⊙ M_K)ᵀ with W̃' = W̃/n_K^{1/4} in U[-1,1]
+        found = construct.attention(random_target(0), width=81, refine=0, tol=1e-3, workers=1)
+        key, query = found.qk[0].sources
+        assert key.law.r == query.law.r == 3.0
+        primed = [source.weights().astype(np.float64) / 3 for source in (query, key)]
+        assert max(np.abs(w).max() for w in primed) < 1.0
+        assert min(np.abs(w).max() for w in primed) > 0.95
+        m_k, m_q = found.qk[0].masks
+        product = (primed[0] * m_q) @ (primed[1] * m_k)
+        np.testing.assert_allclose(product, found.qk[0].product(), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(product, found.target.qk[0], rtol=0, atol=1e-3)
+
+    @pytest.mark.parametrize("layout", ["paper", "assigned"])
+    def test_the_widths_of_the_theorem_are_enough(self, layout):
+        # d1 = d2 = 2, H = 2, α = √2, ε = 0.1 with C = 3: all of 10 sources have a ticket with a certificate ≤ ε
+        eps, alpha = 0.1, math.sqrt(2)
+        widths = attention_widths(d1=2, d2=2, heads=2, eps=eps, alpha=alpha, C=3)
+        bounds = [
+            construct.attention(
+                random_target(seed, heads=2), width=widths.n_K, seed=seed, layout=layout, refine=10, workers=1
+            )
+            .certificate(alpha)
+            .bound
+            for seed in range(10)
+        ]
+        assert max(bounds) <= eps
+
+    def test_the_error_falls_exponentially_with_the_width(self):
+        # Fig. 4: ε = O(exp(-n)); here the mean of log10 over 8 sources, for 4, 8, 12 and 16 items
+        def size(width):
+            errors = [
+                construct.attention(random_target(s), width=width, seed=s, layout="paper", workers=1).max_error
+                for s in range(8)
+            ]
+            return np.mean(np.log10(errors))
+
+        sizes = [size(width) for width in (8, 16, 24, 32)]
+        assert (np.diff(sizes) < -0.4).all()
+        assert sizes[-1] < -3
+
+    @pytest.mark.parametrize("mask_number", [0, 1, 2])
+    def test_no_input_is_further_off_than_the_certificate(self, mask_number):
+        found = construct.attention(random_target(5, heads=2, d1=3), items=8, refine=2, workers=1)
+        alpha, length = 1.8, 5
+        bound = found.certificate(alpha).bound
+        ticket, mask = found.module().double(), masks(length)[mask_number]
+
+        def error(inputs):
+            x = inputs[0]
+            there = attention(x, x, found.target.qk, found.target.vo, mask)
+            return (there - ticket(x, attn_mask=~mask)[0]).norm(dim=1)
+
+        largest = worst(error, [(length, 3)], [alpha], steps=60)
+        assert 0.02 * bound < largest <= bound
+
+    def test_nor_with_biases_and_other_keys_than_queries(self):
+        torch.manual_seed(1)
+        target = torch.nn.MultiheadAttention(4, 2, kdim=3, vdim=3, batch_first=True).double().requires_grad_(False)
+        torch.nn.init.uniform_(target.in_proj_bias, -0.5, 0.5)
+        found = construct.attention(target, items=8, refine=2, workers=1)
+        alpha, alpha_kv = 1.0, 2.5
+        bound = found.certificate(alpha, alpha_kv).bound
+        ticket = found.module().double()
+
+        def error(inputs):
+            x, y, z = inputs
+            return (target(x, y, z)[0] - ticket(x, y, z)[0]).norm(dim=1)
+
+        largest = worst(error, [(3, 4), (6, 3), (6, 3)], [alpha, alpha_kv, alpha_kv], steps=60)
+        assert 0.02 * bound < largest <= bound
+
+    def test_the_error_does_not_grow_with_the_length(self):
+        # Lemma 5 and §4.2: the same ticket, inputs of norm α, T from 2 to 2,000
+        found = construct.attention(random_target(2, d1=4, d2=4), items=10, refine=2, workers=1)
+        bound = found.certificate(2.0).bound
+        errors = []
+        for length in (2, 20, 200, 2000):
+            x = np.random.default_rng(length).normal(size=(length, 4))
+            report = found.report(2.0 * x / np.linalg.norm(x, axis=1, keepdims=True))
+            errors.append(report.output_error)
+            assert report.output_error <= bound * (1 + 1e-12)
+        assert errors[-1] < 2 * max(errors[:-1])

@@ -1,4 +1,4 @@
-"""Theorem 6 (Theorem 14): a transformer of B blocks contains another one. Its widths, and the certificate."""
+"""Theorem 6 (Theorem 14): a transformer of B blocks contains another one. Widths, certificate, construction."""
 
 import math
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference import block, masks, unit, worst
 
+from strongticket import construct
 from strongticket.theory import (
     BlockMatrices,
     block_certificate,
@@ -39,9 +40,7 @@ class TestWidths:
         # d=2, H=1, α=√2, ε=0.1: β_2 = √2·4·√2 = 8, 16·√2·64 = 1448.154688, block 1: ε/(2·1448.154688)
         # n_MHA: 32·2^{3/2}·2^{3/2}·2896.309376/0.1 = 7414552.0; 2·log = 31.637765
         widths = transformer_widths(d=2, heads=1, blocks=2, eps=0.1)
-        assert widths.blocks[0].exact["n_MHA"] == pytest.approx(
-            2 * math.log(256 * 2896.309376 / 0.1), rel=1e-9
-        )
+        assert widths.blocks[0].exact["n_MHA"] == pytest.approx(2 * math.log(256 * 2896.309376 / 0.1), rel=1e-9)
         assert [(w.n_MHA, w.n_FC) for w in widths.blocks] == [(32, 32), (32, 22)]
 
     def test_corrected_adds_log_17_16_for_every_later_block(self):
@@ -149,3 +148,53 @@ class TestCertificate:
         eye, wide = np.eye(2), np.ones((2, 3))
         with pytest.raises(ValueError, match=r"block 1: a block adds its input.*'attention output': 3"):
             transformer_certificate([BlockMatrices([eye], [eye], [wide], [wide], [eye], [eye])], 1.0)
+
+
+def target_block(rng, d, heads=1, scale=0.5):
+    """One block of the target with a single-layer F, as in §3.3."""
+    projections = ([scale * unit(rng, d, d) for _ in range(heads)] for _ in range(4))
+    return construct.BlockTarget(construct.AttentionTarget.from_matrices(*projections), [scale * unit(rng, d, d)])
+
+
+class TestConstruction:
+    """There are masks in a random transformer that make it the target, and here they are."""
+
+    @pytest.mark.parametrize("mask_number", [0, 1, 2])
+    def test_no_input_is_further_off_than_the_certificate(self, mask_number):
+        rng = np.random.default_rng(3)
+        targets = [target_block(rng, 2, heads=2) for _ in range(2)]
+        found = construct.transformer(targets, items=12, refine=4, workers=1)
+        alpha, length = math.sqrt(2), 4
+        mask, ticket = masks(length)[mask_number], found.module().double()
+
+        def error(inputs):
+            there = inputs[0]
+            for b in targets:
+                there = block(there, b.attention.qk, b.attention.vo, b.layers, mask)
+            return (there - ticket(inputs[0], attn_mask=~mask)).norm(dim=1)
+
+        largest = worst(error, [(length, 2)], [alpha], steps=40)
+        assert 0.0 < largest <= found.certificate(alpha).bound
+
+    def test_the_widths_of_the_theorem_are_enough(self):
+        # B = 2, d = 2, H = 1, α = √2, ε = 0.5 and C = 2: one width per block, the larger of n_MHA and n_FC
+        eps, alpha = 0.5, math.sqrt(2)
+        widths = transformer_widths(d=2, heads=1, blocks=2, eps=eps, alpha=alpha, C=2)
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            targets = [target_block(rng, 2, scale=1.0) for _ in range(2)]
+            found = construct.transformer(
+                targets, width=[max(w.n_MHA, w.n_FC) for w in widths.blocks], seed=seed, refine=4, workers=1
+            )
+            x = rng.normal(size=(8, 5, 2))
+            x *= alpha / np.linalg.norm(x, axis=-1, keepdims=True)
+            assert found.report(x).output_error <= eps
+
+    def test_every_block_adds_to_the_error_and_more_items_make_it_small(self):
+        rng = np.random.default_rng(0)
+        targets = [target_block(rng, 3) for _ in range(3)]
+        x = rng.normal(size=(6, 3))
+        few, many = (construct.transformer(targets, items=n, refine=6, workers=1).report(x) for n in (8, 16))
+        assert list(many.certificates) == sorted(many.certificates)
+        for less, more in zip(many.block_errors, few.block_errors, strict=True):
+            assert less < more / 10
