@@ -22,7 +22,7 @@ def command(
     problems: Annotated[int, typer.Option(help="How many problems to draw and solve.", min=1)] = 100_000,
     seed: Annotated[int, typer.Option(help="The seed that the problems are drawn from.", min=0)] = 0,
     tol: Annotated[float, typer.Option(help="An error that is good enough; 0 asks for the best subset.")] = 0.0,
-    threads: Annotated[int | None, typer.Option(help="Threads to use; every core by default.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads to use; every core by default. Only numba uses more than one.")] = None,
     backend: Annotated[BackendName, typer.Option(help="What solves the problems.")] = _DEFAULT,
     json: Json = False,
 ) -> None:
@@ -37,9 +37,12 @@ def command(
 
     from strongticket.parallel import resolve_threads
     from strongticket.subsetsum import solve
+    from strongticket.subsetsum.backends import load_backend
     from strongticket.subsetsum.problems import random_problems
 
     threads = resolve_threads(threads)
+    if not load_backend(backend.value).threaded:
+        threads = 1
     products, targets = random_problems(problems, items, seed=seed)
     solve(products[:1], targets[:1], tol=tol, threads=1, backend=backend.value)
     start = time.perf_counter()
@@ -56,7 +59,7 @@ def command(
         name = {0.0: "least", 0.5: "median", 1.0: "largest"}.get(share, f"{share:.0%} quantile of")
         table.add_row(f"{name} |residual|", f"{value:.3g}")
     table.add_row("mean |residual|", f"{np.abs(solution.residuals).mean():.3g}")
-    table.add_row("kept share of items", f"{solution.masks.mean():.3f}")
+    table.add_row("density of the masks", f"{solution.masks.mean():.3f}")
     numbers = {
         "items": items,
         "problems": problems,

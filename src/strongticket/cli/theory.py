@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from strongticket.cli.output import Json, show
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from strongticket.theory import Calibration
+from strongticket.cli.practice import WidthRow, calibration_dict, compare, holds, solving
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -62,12 +56,12 @@ def attention(
 
     widths = attention_widths(d1=d, d2=d_out, heads=heads, eps=eps, alpha=alpha, C=C)
     rows = [
-        _Row(name, name, units, d, widths.items[name], widths.log_argument[name])
+        WidthRow(name, name, units, d, widths.items[name], widths.log_argument[name])
         for name, units in (("n_K", widths.n_K), ("n_V", widths.n_V))
     ]
     title = f"Theorem 3: attention, d={d}, H={heads}, ε={eps:g}, α={widths.alpha:.4g}, C={C:g}"
-    table, practice = _compare(title, rows, problems)
-    table.caption = _holds(widths.probability, widths.printed_probability) + str(table.caption or "")
+    table, practice = compare(title, rows, problems)
+    table.caption = holds(widths.probability, widths.printed_probability) + str(table.caption or "")
     numbers = {
         "n_K": widths.n_K,
         "n_V": widths.n_V,
@@ -110,10 +104,10 @@ def transformer(
     for b, block in enumerate(widths.blocks, start=1):
         for name, key, units in (("n_K = n_V", "n_MHA", block.n_MHA), ("n_FC", "n_FC", block.n_FC)):
             label = f"block {b}: {name}"
-            rows.append(_Row(label, f"{key} {b}", units, d, block.items[key], block.log_argument[key]))
+            rows.append(WidthRow(label, f"{key} {b}", units, d, block.items[key], block.log_argument[key]))
     title = f"Theorem 6: {blocks} blocks, d={d}, H={heads}, ε={eps:g}, α={widths.alpha:.4g}, C={C:g}"
-    table, practice = _compare(f"{title}, constant {widths.constant}", rows, problems)
-    table.caption = _holds(widths.probability, widths.printed_probability) + str(table.caption or "")
+    table, practice = compare(f"{title}, constant {widths.constant}", rows, problems)
+    table.caption = holds(widths.probability, widths.printed_probability) + str(table.caption or "")
     numbers = {
         "blocks": [
             {
@@ -153,13 +147,13 @@ def network(
 
     widths = network_widths(dims=dims, eps=eps, alpha=alpha, C=C)
     rows = [
-        _Row(f"layer {n}: n_FC", f"n_FC {n}", units, d, items, log)
+        WidthRow(f"layer {n}: n_FC", f"n_FC {n}", units, d, items, log)
         for n, (units, d, items, log) in enumerate(
             zip(widths.n_FC, dims[:-1], widths.items, widths.log_argument, strict=True), start=1
         )
     ]
     sizes = " → ".join(map(str, dims))
-    table, practice = _compare(f"Theorem 10: {sizes}, ε={eps:g}, α={alpha:g}, C={C:g}", rows, problems)
+    table, practice = compare(f"Theorem 10: {sizes}, ε={eps:g}, α={alpha:g}, C={C:g}", rows, problems)
     missed = 1 - widths.probability
     table.caption = f"error at most {widths.error:.4g} with probability 1 - {missed:.3g}\n" + str(table.caption or "")
     numbers = {
@@ -229,7 +223,7 @@ def calibrate(
 
     found = []
     wanted = [0.1, 0.03, 0.01] if eps is None else eps
-    with _solving() as progress:
+    with solving() as progress:
         for law in ("U*U", "U"):
             for value in wanted:
                 found.append(
@@ -249,88 +243,5 @@ def calibrate(
             f"{one.C_lower:.2f} … {one.C_upper:.2f}",
             str(one.theory_items),
         )
-    numbers = {"problems": problems, "seed": seed, "calibrations": [_calibration(one) for one in found]}
+    numbers = {"problems": problems, "seed": seed, "calibrations": [calibration_dict(one) for one in found]}
     show(table, numbers, as_json)
-
-
-@contextmanager
-def _solving() -> Iterator[Callable[[int], None]]:
-    """A line on standard error that counts the sets of problems solved."""
-    solved = 0
-    with Console(stderr=True).status("solving random subset sums") as status:
-
-        def advance(sets: int) -> None:
-            nonlocal solved
-            solved += sets
-            status.update(f"solving random subset sums: {solved} sets done")
-
-        yield advance
-
-
-class _Row(NamedTuple):
-    label: str
-    key: str
-    units: int
-    d: int
-    items: int
-    log: float
-
-
-def _compare(title: str, rows: list[_Row], problems: int) -> tuple[Table, dict[str, Any] | None]:
-    """A table of theory and practice, and the numbers of practice."""
-    table = Table(title=title, caption_justify="left")
-    for column in ("width", "units", "items per weight", "ε per weight"):
-        table.add_column(column, justify="left" if column == "width" else "right")
-    if problems == 0:
-        for row in rows:
-            table.add_row(row.label, str(row.units), str(row.items), _power(row.log))
-        return table, None
-    from strongticket.theory.practice import REFERENCE_EPS, Practice
-
-    for column in ("items in practice", "units in practice"):
-        table.add_column(column, justify="right")
-    with _solving() as progress:
-        practice = Practice(problems, progress)
-        answers = [practice.items(row.log) for row in rows]
-    for row, answer in zip(rows, answers, strict=True):
-        count = f"{answer.count}" if answer.measured else f"{answer.count} *"
-        table.add_row(row.label, str(row.units), str(row.items), _power(row.log), count, str(row.d * answer.count))
-    notes = [f"practice: solved random subset sums, {problems} for each number of items"]
-    formula = [answer.calibration for answer in answers if not answer.measured]
-    if formula:
-        notes.append(
-            f"* not measured: ε per weight is too small to sample; C·log(1/ε) with C = {formula[0].C:.2f} "
-            f"({formula[0].C_lower:.2f} … {formula[0].C_upper:.2f}), measured at ε = {REFERENCE_EPS:g}"
-        )
-    table.caption = "\n".join(notes)
-    numbers = {
-        row.key: {
-            "items": answer.count,
-            "units": row.d * answer.count,
-            "measured": answer.measured,
-            "calibration": _calibration(answer.calibration),
-        }
-        for row, answer in zip(rows, answers, strict=True)
-    }
-    return table, numbers
-
-
-def _calibration(found: Calibration) -> dict[str, Any]:
-    return {
-        "law": found.law,
-        "eps": found.eps,
-        "failure": found.failure,
-        "items": {"lower": found.items_lower, "estimate": found.items, "upper": found.items_upper},
-        "C": {"lower": found.C_lower, "estimate": found.C, "upper": found.C_upper},
-        "items_with_C_1": found.theory_items,
-        "shares": {str(share.items): share.share for share in found.shares},
-    }
-
-
-def _holds(probability: float, printed: float) -> str:
-    counted = f"holds with probability 1 - {1 - probability:.3g}, all heads counted"
-    return f"{counted} (as printed: 1 - {1 - printed:.3g})\n"
-
-
-def _power(log: float) -> str:
-    return f"10^{-log / math.log(10):.1f}"
