@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import strongticket
-from strongticket.cli import demo, solve, theory
+from strongticket.cli import demo, report, reproduce, results, solve, theory
 from strongticket.cli.output import report_errors
 
 app = typer.Typer(
@@ -35,6 +35,9 @@ def _options(
 
 
 app.command("demo")(demo.command)
+app.command("reproduce")(reproduce.command)
+app.command("results")(results.command)
+app.command("report")(report.command)
 app.command("solve")(solve.command)
 app.add_typer(theory.app, name="theory")
 

@@ -7,48 +7,33 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from strongticket.cli.output import Json, progress_bar, show
-
-_WIDTHS = tuple(range(4, 33, 4))
+from strongticket.cli.output import Json, show
 
 
 def command(
-    out: Annotated[Path, typer.Option(help="Folder for the picture; made if missing.")] = Path("results/demo"),
-    sources: Annotated[int, typer.Option(help="Random sources per width and layout.", min=1)] = 20,
-    seed: Annotated[int, typer.Option(help="The first seed.", min=0)] = 0,
+    out: Annotated[Path, typer.Option(help="Folder of the results; made if missing.")] = Path("results/demo"),
+    seeds: Annotated[int | None, typer.Option(help="Random sources per width; 40 by default.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Worker processes; every core by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Train the paper's small attention layer, then find it inside random ones of growing width.
+    """Train the paper's small attention layer, find it inside random ones, and write a report.
 
-    The target is the single-head attention of §B.1. For every width, tickets are constructed in both layouts (the
-    proof's blocks, and assigned units with a swap search): only masks over random weights, no training. The table
-    and the picture show their errors beside the certificates, which hold for every input.
+    This is figure 4 of the paper with the preset `quick`: for every width, tickets are constructed in both
+    layouts (the proof's blocks, and assigned units with a swap search) by choosing masks over random weights, without
+    training. The page shows the errors, the paper's curve and a verdict; the best ticket is saved beside it.
     """
-    from strongticket.experiments.angular import train_target
-    from strongticket.experiments.fig4 import error_against_width
-    from strongticket.report.width_figure import draw_error_against_width
+    from strongticket.cli import report, reproduce
+    from strongticket.construct.tickets import attention_ticket
+    from strongticket.experiments.options import Options
 
-    out.mkdir(parents=True, exist_ok=True)
-    with progress_bar("training the target", 25) as advance:
-        target = train_target(seed, progress=advance)
-    with progress_bar("constructing tickets", 2 * len(_WIDTHS) * sources) as advance:
-        rows = error_against_width(target, widths=_WIDTHS, sources=sources, seed=seed, progress=advance)
-    picture = out / "error_against_width.png"
-    draw_error_against_width(rows, picture)
-
-    table = Table(
-        title=f"Tickets for a trained attention layer, {sources} random sources per row",
-        caption=f"target: R² {target.r2:.2f} on its task; error: mean over sequences of the largest over positions",
-    )
-    table.add_column("layout")
-    for column in ("width", "mean error", "std", "median error", "median certificate"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        values = (row.mean, row.std, row.median, row.certificate)
-        table.add_row(row.layout, str(row.width), *(f"{value:.2e}" for value in values))
-    numbers = {"target_r2": target.r2, "rows": [row.to_dict() for row in rows], "picture": str(picture)}
-    show(table, numbers, json)
+    views, paths = reproduce.run(["fig4"], out, Options(seeds=seeds), jobs=jobs)
+    page, ticket = out / "report.html", out / "ticket"
+    best = report.write(out, page)
+    if best is None:
+        raise ValueError(f"{out} holds no ticket of figure 4; choose another folder")
+    attention_ticket(best.found).save_pretrained(ticket)
+    numbers = {"report": str(page), "ticket": str(ticket), "files": [str(path) for path in paths]}
+    show(reproduce.checks_table(views), numbers, json)
     if not json:
-        Console().print(f"picture: {picture}", soft_wrap=True)
+        Console().print(f"picture: {out / 'fig4.png'}\nticket:  {ticket} ({best})\nreport:  {page}", soft_wrap=True)

@@ -22,7 +22,7 @@ def command(
     problems: Annotated[int, typer.Option(help="How many problems to draw and solve.", min=1)] = 100_000,
     seed: Annotated[int, typer.Option(help="The seed that the problems are drawn from.", min=0)] = 0,
     tol: Annotated[float, typer.Option(help="An error that is good enough; 0 asks for the best subset.")] = 0.0,
-    threads: Annotated[int | None, typer.Option(help="Threads to use; every core by default. Only numba uses more than one.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads for numba; every core by default.")] = None,
     backend: Annotated[BackendName, typer.Option(help="What solves the problems.")] = _DEFAULT,
     json: Json = False,
 ) -> None:

@@ -99,6 +99,22 @@ class Source:
         self._draw(out.reshape(-1), top * row_size + left, row_size, right - left, threads)
         return out
 
+    def fill(self, out: NDArray[np.float32], start: int = 0) -> None:
+        """Write the weights from flat index ``start`` on to the contiguous array ``out``, on this thread.
+
+        fill(out, start) writes weights().reshape(-1)[start : start + out.size].
+
+        >>> out = np.empty(2, np.float32)
+        >>> Source(0, "w", (5,), Signed(0.5)).fill(out, 3)
+        >>> out
+        array([ 0.5, -0.5], dtype=float32)
+        """
+        if out.dtype != np.float32 or out.ndim != 1 or not out.flags.c_contiguous:
+            raise ValueError(f"out must be a contiguous float32 array of one dimension, got {out.dtype} {out.shape}")
+        if not 0 <= start <= self.size - out.size:
+            raise ValueError(f"{out.size} weights from index {start} on lie outside 0 .. {self.size - 1}")
+        self._draw(out, start, max(out.size, 1), max(out.size, 1), 1)
+
     def digest(self) -> str:
         """The SHA-256 of the weights as little-endian float32 in C order, in hexadecimal.
 
