@@ -38,6 +38,7 @@ bench: $(STAMP)  ## ratios against named peers, in one run
 	$(BIN)/python benchmarks/source.py
 	$(BIN)/python benchmarks/subsetsum.py
 	$(BIN)/python benchmarks/construct_quality.py
+	$(BIN)/python benchmarks/ticket.py
 
 clean:  ## remove .venv, caches and results
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -18,14 +18,16 @@ _HOME = {
     "Source": "strongticket.source",
     "Uniform": "strongticket.source",
     "Solution": "strongticket.subsetsum",
+    "Ticket": "strongticket.ticket",
     "solve": "strongticket.subsetsum",
 }
 
 if TYPE_CHECKING:
     from strongticket.source import Normal, Signed, Source, Uniform
     from strongticket.subsetsum import Solution, solve
+    from strongticket.ticket import Ticket
 
-__all__ = ["Normal", "Signed", "Solution", "Source", "Uniform", "__version__", "solve"]
+__all__ = ["Normal", "Signed", "Solution", "Source", "Ticket", "Uniform", "__version__", "solve"]
 
 
 def __getattr__(name: str) -> Any:

@@ -45,9 +45,7 @@ def test_table_is_antisymmetric_and_increasing() -> None:
 
 def test_table_inverts_the_distribution_function() -> None:
     for k in (0, 1, 100, 20_000, 32_768, 50_000, 65_535):
-        assert (1 + math.erf(normal_table()[k] / math.sqrt(2))) / 2 == pytest.approx(
-            (k + 0.5) / 65536, rel=1e-5
-        )
+        assert (1 + math.erf(normal_table()[k] / math.sqrt(2))) / 2 == pytest.approx((k + 0.5) / 65536, rel=1e-5)
 
 
 def test_damaged_table_is_refused(tmp_path: Path) -> None:

@@ -62,9 +62,7 @@ def test_tile_is_a_slice_of_the_whole(data: st.DataObject, law: Law, height: int
     whole = source.weights()
     assert same_bits(source.tile(rows, columns), whole[rows, columns])
     assert same_bits(source.tile(rows), whole[rows])
-    assert same_bits(
-        source.tile((rows.start, rows.stop), (columns.start, columns.stop)), whole[rows, columns]
-    )
+    assert same_bits(source.tile((rows.start, rows.stop), (columns.start, columns.stop)), whole[rows, columns])
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -137,3 +135,21 @@ def test_normal_uses_every_quantile_equally() -> None:
 
 def test_signed_has_two_values() -> None:
     assert set(Source(2, "w", (N,), Signed(0.1)).weights()) == {np.float32(0.1), -np.float32(0.1)}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_fill_writes_a_range_of_the_flat_weights(law: Law) -> None:
+    source = Source(5, "fill", (40, 30), law)
+    whole = source.weights().reshape(-1)
+    for start, stop in ((0, 1200), (0, 0), (7, 8), (129, 1001), (1200, 1200)):
+        out = np.empty(stop - start, np.float32)
+        source.fill(out, start)
+        np.testing.assert_array_equal(out, whole[start:stop])
+
+
+def test_fill_refuses_what_it_cannot_write_to() -> None:
+    source = Source(5, "fill", (40, 30), Uniform(1.0))
+    with pytest.raises(ValueError, match="contiguous float32 array of one dimension, got float64"):
+        source.fill(np.empty(3))
+    with pytest.raises(ValueError, match="3 weights from index 1198 on lie outside 0 .. 1199"):
+        source.fill(np.empty(3, np.float32), 1198)

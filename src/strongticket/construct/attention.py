@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from strongticket.construct.pair import Pair
     from strongticket.construct.search import Layout
     from strongticket.modules import MergedAttention, TicketAttention
+    from strongticket.ticket import Ticket
 
     Floats = NDArray[np.float64]
 
@@ -75,6 +76,12 @@ class ConstructedAttention:
 
         qk, vo = self._products()
         return MergedAttention(qk, vo, bias=self.target.bias, batch_first=self.target.batch_first)
+
+    def ticket(self, *, include_target: bool = True) -> Ticket:
+        """The layer as a ticket; its target is stored with it unless ``include_target`` is False."""
+        from strongticket.construct.tickets import attention_ticket
+
+        return attention_ticket(self, include_target=include_target)
 
     def certificate(self, alpha: float, alpha_kv: float | None = None) -> Certificate:
         """A bound of the output's error for all inputs with norms ≤ alpha, any length and any mask.

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from strongticket.source import Source
+    from strongticket.ticket import Ticket
 
     Floats = NDArray[np.float64]
     Mask = NDArray[np.bool_]
@@ -57,6 +58,12 @@ class Pair:
     def errors(self) -> Floats:
         """The target minus the product, entry by entry."""
         return self.target - self.product()
+
+    def ticket(self, *, include_target: bool = True) -> Ticket:
+        """The pair as a ticket; its target is stored with it unless ``include_target`` is False."""
+        from strongticket.construct.tickets import pair_ticket
+
+        return pair_ticket(self, include_target=include_target)
 
     @cached_property
     def max_error(self) -> float:

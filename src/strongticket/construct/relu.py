@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from strongticket.construct.search import Layout
+    from strongticket.ticket import Ticket
 
     Floats = NDArray[np.float64]
 
@@ -120,6 +121,12 @@ class Network:
     def layers(self) -> list[Floats | tuple[Floats, Floats]]:
         """What each pair multiplies its input with, in the form that certificates take."""
         return [pair.product() if pair.nonnegative else pair.parts() for pair in self.pairs]
+
+    def ticket(self, *, include_target: bool = True) -> Ticket:
+        """The network as a ticket; its target is stored with it unless ``include_target`` is False."""
+        from strongticket.construct.tickets import network_ticket
+
+        return network_ticket(self, include_target=include_target)
 
     def certificate(self, alpha: float) -> Certificate:
         """A bound of the output's error for every input with ‖x‖ ≤ alpha."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from strongticket.construct.pair import Pair, ReluPair
     from strongticket.construct.search import Layout
     from strongticket.modules import Transformer
+    from strongticket.ticket import Ticket
 
     Floats = NDArray[np.float64]
     PerBlock = int | Sequence[int] | None
@@ -69,6 +70,12 @@ class ConstructedTransformer:
 
         attentions = [MergedAttention(t.attention.qk, t.attention.vo, bias=t.attention.bias) for t in self.targets]
         return Transformer(attentions, [ReluNetwork(target.layers) for target in self.targets])
+
+    def ticket(self, *, include_target: bool = True) -> Ticket:
+        """The transformer as a ticket; its target is stored with it unless ``include_target`` is False."""
+        from strongticket.construct.tickets import transformer_ticket
+
+        return transformer_ticket(self, include_target=include_target)
 
     def certificate(self, alpha: float, blocks: int | None = None) -> Certificate:
         """A bound of the error after the first ``blocks`` blocks (all by default) for inputs with ‖x_i‖ ≤ alpha."""
