@@ -151,5 +151,5 @@ def test_fill_refuses_what_it_cannot_write_to() -> None:
     source = Source(5, "fill", (40, 30), Uniform(1.0))
     with pytest.raises(ValueError, match="contiguous float32 array of one dimension, got float64"):
         source.fill(np.empty(3))
-    with pytest.raises(ValueError, match="3 weights from index 1198 on lie outside 0 .. 1199"):
+    with pytest.raises(ValueError, match=r"3 weights from index 1198 on lie outside 0 \.\. 1199"):
         source.fill(np.empty(3, np.float32), 1198)
