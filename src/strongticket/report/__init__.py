@@ -1,0 +1,1 @@
+"""Figures and the HTML report, drawn from views of the results."""
