@@ -46,9 +46,7 @@ def run_chunks(
         pending: dict[Future[Any], int] = {pool.submit(work, s, e): e - s for s, e in pieces}
         try:
             while pending:
-                done, _ = wait(
-                    pending, return_when=FIRST_EXCEPTION if progress is None else "FIRST_COMPLETED"
-                )
+                done, _ = wait(pending, return_when=FIRST_EXCEPTION if progress is None else "FIRST_COMPLETED")
                 for future in done:
                     future.result()
                     length = pending.pop(future)
