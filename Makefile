@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench clean
+.PHONY: help setup demo test test-slow lint format bench picture clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,11 @@ bench: $(STAMP)  ## ratios against named peers, in one run
 	$(BIN)/python benchmarks/subsetsum.py
 	$(BIN)/python benchmarks/construct_quality.py
 	$(BIN)/python benchmarks/ticket.py
+	$(BIN)/python benchmarks/search_step.py
+
+picture: $(STAMP)  ## draw the picture of the README again
+	$(BIN)/strongticket reproduce fig4 --out results/readme
+	cp results/readme/fig4.png docs/images/fig4.png
 
 clean:  ## remove .venv, caches and results
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

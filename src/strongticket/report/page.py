@@ -159,8 +159,6 @@ def _asset(name: str) -> str:
 
 
 def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise ImportError("the report needs the package 'plotly': pip install 'strongticket[report]'") from None
+    from plotly.offline import get_plotlyjs
+
     return get_plotlyjs()
