@@ -189,6 +189,7 @@ class TestInterruption:
         with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
             construct.attention(target(), workers=2, threads=0, **settings)
 
+    @pytest.mark.slow
     @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
     def test_ctrl_c_in_a_terminal_ends_every_process(self):
         script = (
@@ -211,7 +212,7 @@ class TestInterruption:
                 assert process.stdout.readline() == "ready\n"
                 time.sleep(0.5)
                 os.killpg(process.pid, signal.SIGINT)
-                out, error = process.communicate(timeout=30)
+                out, error = process.communicate(timeout=120)
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
