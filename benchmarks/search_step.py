@@ -180,7 +180,7 @@ def report(width: int, best: dict[str, dict[str, float]]) -> dict[str, object]:
     }
     limit = LIMITS.get(width)
     print(
-        f"edge-popup ÷ dense {ratios['step_over_dense']:.3f}"
+        f"edge-popup ÷ dense {ratios['step_over_dense']:.3f}, in processor time {ratios['cpu_step_over_dense']:.3f}"
         + (f" (to reach: {limit:.2f})" if limit else "")
         + f"; sorting ÷ edge-popup {ratios['sorting_over_step']:.2f} (to reach: 4)"
         + f"; memory ÷ dense {ratios['memory_over_dense']:.3f} (to reach: 1.4)"
