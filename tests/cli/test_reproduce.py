@@ -99,7 +99,6 @@ def test_mistakes_about_results(folder, arguments, message):
 @pytest.mark.parametrize(
     ("package", "arguments", "message"),
     [
-        ("plotly", ["report", "FOLDER"], "needs the package 'plotly'"),
         ("pyarrow", ["results", "FOLDER", "--export", "a.parquet"], "needs the package 'pyarrow'"),
         (
             "distributed",
