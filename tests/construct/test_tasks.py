@@ -231,3 +231,16 @@ def _alive(group):
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_bar_shows_the_subset_sums_and_their_rate(capfd):
+    plain = construct.attention(target(), items=8, refine=2)
+    shown = construct.attention(target(), items=8, refine=2, progress="bar")
+    assert all(
+        (a == b).all()
+        for p, q in zip(plain.pairs, shown.pairs, strict=True)
+        for a, b in zip(p.masks, q.masks, strict=True)
+    )
+    line = capfd.readouterr().err
+    assert "subset sums" in line
+    assert "per second" in line

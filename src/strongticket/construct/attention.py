@@ -16,12 +16,13 @@ from strongticket.construct.tasks import PairTask, run_tasks
 from strongticket.theory import Certificate, attention_certificate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import torch
     from numpy.typing import NDArray
 
     from strongticket.construct.pair import Pair
+    from strongticket.construct.progress import Progress
     from strongticket.construct.search import Layout
     from strongticket.modules import MergedAttention, TicketAttention
     from strongticket.ticket import Ticket
@@ -117,7 +118,7 @@ def attention(
     threads: int | None = None,
     workers: int | None = None,
     backend: str = "loky",
-    progress: Callable[[int], Any] | None = None,
+    progress: Progress = None,
 ) -> ConstructedAttention:
     """Prune a random attention layer into ``target``, which has the same number of heads.
 
@@ -135,7 +136,8 @@ def attention(
         range: r, or "auto" to choose it for each pair from its target.
         workers: processes to spread the heads and pairs over; see ``strongticket.construct.tasks``.
         backend: the joblib backend that runs them.
-        layout: as in ``linear``, and so ``refine``, ``seconds``, ``tol``, ``threads`` and ``progress``.
+        layout: as in ``linear``, and so ``refine``, ``seconds``, ``tol`` and ``threads``.
+        progress: called with the subset sums solved since the last call, or "bar" for a bar with rate and time left.
 
     >>> rng = np.random.default_rng(0)
     >>> q, k, v, o = rng.uniform(-0.5, 0.5, (4, 1, 2, 2))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from strongticket.construct.linear import prune_pair
+from strongticket.construct.progress import counting
 from strongticket.construct.relu import prune_relu_pair
 from strongticket.parallel import resolve_threads
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from strongticket.construct.pair import Pair
+    from strongticket.construct.progress import Progress
     from strongticket.construct.search import Search
     from strongticket.source import Source
 
@@ -67,20 +69,27 @@ def run_tasks(
     *,
     workers: int | None = None,
     backend: str = "loky",
-    progress: Callable[[int], Any] | None = None,
+    progress: Progress = None,
 ) -> list[Pair]:
     """The pairs of all tasks, in order; the masks do not depend on where or in which order they were found.
 
     ``workers`` processes (every core by default) of the joblib ``backend``: "loky" for processes on this machine,
     "threading", or "dask" and "ray" where such a cluster has been connected to. Each worker solves with one
     thread. Small jobs, under two million subset sums, and single tasks run in this process, with threads, unless
-    ``workers`` or another backend is asked for.
+    ``workers`` or another backend is asked for. ``progress`` is called with the subset sums solved, or "bar".
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}; leave it out to use every core")
     total = sum(task.subset_sums for task in tasks)
-    if backend == "loky" and (workers == 1 or (workers is None and (len(tasks) == 1 or total < _SMALL))):
-        return [task.run(progress) for task in tasks]
+    with counting(progress, total) as advance:
+        if backend == "loky" and (workers == 1 or (workers is None and (len(tasks) == 1 or total < _SMALL))):
+            return [task.run(advance) for task in tasks]
+        return _run_on_workers(tasks, workers, backend, advance)
+
+
+def _run_on_workers(
+    tasks: Sequence[PairTask], workers: int | None, backend: str, progress: Callable[[int], Any] | None
+) -> list[Pair]:
     import joblib
 
     alone = [task.with_one_thread() for task in tasks]

@@ -19,11 +19,12 @@ from strongticket.construct.tasks import PairTask, run_tasks
 from strongticket.theory import BlockMatrices, Certificate, transformer_certificate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from strongticket.construct.pair import Pair, ReluPair
+    from strongticket.construct.progress import Progress
     from strongticket.construct.search import Layout
     from strongticket.modules import Transformer
     from strongticket.ticket import Ticket
@@ -104,7 +105,7 @@ def transformer(
     threads: int | None = None,
     workers: int | None = None,
     backend: str = "loky",
-    progress: Callable[[int], Any] | None = None,
+    progress: Progress = None,
 ) -> ConstructedTransformer:
     """Prune a random transformer without normalisation into ``target``, block by block.
 
