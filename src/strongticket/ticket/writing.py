@@ -34,6 +34,8 @@ def save(folder: Path, config: dict[str, Any], tensors: dict[str, NDArray[Any]])
     with _lock(folder) as sync:
         new = folder / f".{TENSORS}.tmp"
         new.unlink(missing_ok=True)
+        for stale in folder.glob(".tmp??????"):  # safetensors' own partial file, left by a killed save
+            stale.unlink(missing_ok=True)
         new.touch()
         mode = stat.S_IMODE(new.stat().st_mode)
         save_file(tensors | {COPY: _deflated(config)}, new, metadata=METADATA)
