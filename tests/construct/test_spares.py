@@ -1,5 +1,7 @@
 """Spare units: held back, then given to the columns whose worst entries they mend."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from strongticket import construct
 from strongticket.construct.layouts import by_size
 from strongticket.construct.prune import Problem, prune
 from strongticket.construct.search import Search
-from strongticket.construct.spares import start_with_spares
+from strongticket.construct.spares import matched_units, start_with_spares, wanted_sizes
 
 
 def random_problem(rows, columns, items, seed=0):
@@ -33,9 +35,7 @@ def test_errors_are_those_of_the_masks():
 
 def test_no_entry_is_worse_than_without_the_spare_units():
     problem = random_problem(16, 24, 9)
-    serves = np.full(problem.units, -1)
-    serves[: -problem.columns] = by_size(problem.u[:, : -problem.columns])
-    before = np.abs(prune(problem, serves).error)
+    before = np.abs(prune(problem, matched_units(problem, wanted_sizes(problem))).error)
     assert (np.abs(start_with_spares(problem).error) <= before + 1e-12).all()
 
 
@@ -62,3 +62,23 @@ def test_behind_a_relu_only_units_of_the_right_sign_are_added():
     positive, negative = pair.parts()
     np.testing.assert_allclose(pair(x), np.maximum(x, 0) @ positive.T + np.maximum(-x, 0) @ negative.T, atol=1e-12)
     assert pair.masks[0].sum(axis=1).max() == 1
+
+
+def test_columns_get_units_of_their_own_size():
+    problem = random_problem(40, 64, 12)
+    sizes = np.where(np.arange(64) < 8, 1.0, 0.05)
+    problem = replace(problem, target=problem.target * sizes)
+    wanted = wanted_sizes(problem)
+    assert wanted[:8].min() > 4 * wanted[8:].max()
+    pruned = start_with_spares(problem)
+    typical = [np.median(np.abs(problem.u[g, pruned.units_of(g)])) for g in range(64)]
+    np.testing.assert_allclose(typical, wanted, rtol=0.25)
+
+
+def test_an_outlier_column_does_not_cost_the_others_their_resolution():
+    rng = np.random.default_rng(5)
+    target = rng.normal(0, 0.01, (80, 80))
+    spiked = target.copy()
+    spiked[:, 0] *= 10
+    plain, found = (construct.linear(t, items=12, range="auto", refine=0).errors()[:, 1:] for t in (target, spiked))
+    assert np.sqrt(np.mean(found**2)) < 1.5 * np.sqrt(np.mean(plain**2))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strongticket.construct.checks import checked_range
-from strongticket.construct.linear import resolve_width
-from strongticket.construct.ranges import choose_range
+from strongticket.construct.linear import auto_range, resolve_width
 from strongticket.source import Source, Uniform
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Draw:
         n = resolve_width(self.items, self.width, columns, what)
         r = checked_range(self.range)
         if r is None:
-            r = choose_range(goal, n // columns, products=layout == "paper")
+            r = auto_range(goal, n, layout)
         if logits:
             r *= float(n) ** (0.25 if self.init == "theory" else -0.25)
         first, second = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -32,7 +32,7 @@ def sizes(units: int, columns: int) -> NDArray[np.intp]:
     return np.array([least + (column < left_over) for column in range(columns)])
 
 
-def by_size(u: NDArray[np.float64]) -> NDArray[np.intp]:
+def by_size(u: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
     """The assignment of units to columns with the largest Σ |u[column, unit]|, as many units per column.
 
     A large |u| reaches further: the sums of a column's products grow with it. Solved as a linear assignment up
@@ -54,7 +54,7 @@ def by_size(u: NDArray[np.float64]) -> NDArray[np.intp]:
     return without_useless(serves, u)
 
 
-def without_useless(serves: NDArray[np.intp], u: NDArray[np.float64]) -> NDArray[np.intp]:
+def without_useless(serves: NDArray[np.intp], u: NDArray[np.floating[Any]]) -> NDArray[np.intp]:
     """Units whose weight for their column is 0 serve none (-1): behind a ReLU, the sign decides that.
 
     >>> without_useless(np.array([0, 1]), np.array([[0.5, 0.2], [0.1, 0.0]])).tolist()

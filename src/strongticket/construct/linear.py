@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from strongticket.construct.checks import checked_matrix, checked_range
+from strongticket.construct.kernels import transposed
 from strongticket.construct.layouts import contiguous
 from strongticket.construct.pair import Pair
 from strongticket.construct.prune import Problem
-from strongticket.construct.ranges import choose_range
+from strongticket.construct.ranges import choose_range, largest_scale_range
 from strongticket.construct.search import Search
+from strongticket.construct.spares import spares_help
 from strongticket.source import Source, Uniform
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from strongticket.construct.search import Layout
+
+    Mask = NDArray[np.bool_]
 
 DEFAULT_ITEMS = 16
 
@@ -67,11 +70,11 @@ def linear(
     """
     search = Search(layout=layout, refine=refine, seconds=seconds, tol=tol, threads=threads)
     target = checked_matrix(W, "W")
-    columns = target.shape[1] if layout == "paper" else min(target.shape)
+    columns = target.shape[1] if units_serve_inputs(target.shape, layout) else target.shape[0]
     n = resolve_width(items, width, columns, f"a target of shape {target.shape}")
     r = checked_range(range)
     if r is None:
-        r = choose_range(target, n // columns, products=layout == "paper")
+        r = auto_range(target, n, layout)
     sources = (
         Source(seed=seed, name=f"{name}/first", shape=(n, target.shape[1]), law=Uniform(r)),
         Source(seed=seed, name=f"{name}/second", shape=(target.shape[0], n), law=Uniform(r)),
@@ -106,16 +109,51 @@ def prune_pair(
     progress: Callable[[int], Any] | None = None,
 ) -> Pair:
     """The masks over two given sources W1 (n × d1), W2 (d2 × n) so that scale·(W2 ⊙ M2)(W1 ⊙ M1) is ``target``."""
-    w1, w2 = (source.weights().astype(np.float64) for source in sources)
-    by_input = search.layout == "paper" or target.shape[1] <= target.shape[0]
-    goal, u, v = (target, w1.T, w2) if by_input else (target.T, w2, w1.T)
-    if scale != 1.0:
-        u, v = u * math.sqrt(scale), v * math.sqrt(scale)
-    problem = Problem(np.ascontiguousarray(goal), u, v, search.tol, search.threads)
-    blocks = contiguous(problem.units, problem.columns)
-    pruned = search.run(problem, blocks, seed=sources[0].seed, name=name, progress=progress)
-    chosen = np.zeros(u.shape, dtype=np.bool_)
-    used = np.flatnonzero(pruned.serves >= 0)
-    chosen[pruned.serves[used], used] = True
-    masks = (chosen.T.copy(), pruned.mask) if by_input else (pruned.mask.T.copy(), chosen)
+    w1, w2 = (source.weights(threads=search.threads) for source in sources)
+    masks, _ = solve_pair(target, w1, w2, search, seed=sources[0].seed, name=name, scale=scale, progress=progress)
     return Pair(target, sources, masks, scale, {"name": name, **asdict(search)})
+
+
+def solve_pair(
+    target: NDArray[np.float64],
+    w1: NDArray[np.float32],
+    w2: NDArray[np.float32],
+    search: Search,
+    *,
+    seed: int,
+    name: str,
+    scale: float = 1.0,
+    progress: Callable[[int], Any] | None = None,
+) -> tuple[tuple[Mask, Mask], NDArray[np.float64]]:
+    """The masks over the weights W1 (n × d1) and W2 (d2 × n), and the error of every entry of ``target``."""
+    by_input = units_serve_inputs(target.shape, search.layout)
+    goal, u, v = (target, w1.T, w2) if by_input else (target.T, w2, transposed(w1))
+    problem = Problem(np.ascontiguousarray(goal), u, v, search.tol, search.threads, scale)
+    blocks = contiguous(problem.units, problem.columns)
+    pruned = search.run(problem, blocks, seed=seed, name=name, progress=progress)
+    used = np.flatnonzero(pruned.serves >= 0)
+    if by_input:
+        chosen = np.zeros(w1.shape, dtype=np.bool_)
+        chosen[used, pruned.serves[used]] = True
+        return (chosen, pruned.mask), pruned.error
+    chosen = np.zeros(w2.shape, dtype=np.bool_)
+    chosen[pruned.serves[used], used] = True
+    return (transposed(pruned.mask), chosen), pruned.error.T
+
+
+def units_serve_inputs(shape: tuple[int, int], layout: Layout) -> bool:
+    """Whether each unit serves one input, a column of the target, or one output: the proof's way, or the fewer.
+
+    >>> units_serve_inputs((2, 3), "assigned"), units_serve_inputs((2, 3), "paper")
+    (False, True)
+    """
+    return layout == "paper" or shape[1] <= shape[0]
+
+
+def auto_range(target: NDArray[np.float64], units: int, layout: Layout) -> float:
+    """The range of sources with so many units for ``target``, chosen as fits the layout; see ``ranges``."""
+    goal = target if units_serve_inputs(target.shape, layout) else target.T
+    items = units // goal.shape[1]
+    if layout != "paper" and spares_help(goal.shape[1], units):
+        return largest_scale_range(goal, items)
+    return choose_range(target, items, products=layout == "paper")

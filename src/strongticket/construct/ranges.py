@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ _MOST_ITEMS = 20
 _STEPS_PER_OCTAVE = 4
 _LARGEST_OCTAVE, _SMALLEST_OCTAVE = 3, -10
 _MOST_REPAIRED_SHARE, _REPAIRED_ENTRIES = 0.05, 200
+_MENDED_SHARE = 0.03
+_SMALLEST_ENTRY_OCTAVE = -16
 _LEAST_RANGE, _MOST_RANGE = 2.0**-100, 2.0**100
 
 
@@ -63,5 +66,57 @@ def choose_range(target: NDArray[np.float64], items: int, *, products: bool) -> 
         inside = np.interp(tau, targets, squares)
         beyond = np.maximum(tau - targets[-1], 0.0)
         costs.append(scale**2 * np.sum((np.sqrt(inside) + beyond) ** 2))
-    best = float(np.sqrt(scales[int(np.argmin(costs))]) * np.sqrt(largest))
-    return float(np.float32(min(max(best, _LEAST_RANGE), _MOST_RANGE)))
+    return _as_range(largest * scales[int(np.argmin(costs))])
+
+
+def _as_range(product: float) -> float:
+    """The r with r² = ``product``, within what a source can have."""
+    return float(np.float32(min(max(math.sqrt(product), _LEAST_RANGE), _MOST_RANGE)))
+
+
+def largest_scale_range(target: NDArray[np.float64], items: int) -> float:
+    """The r for U[-r, r] whose products of two weights reach the largest of the ``column_scales``.
+
+    Columns with smaller scales get units with smaller |u|.
+    """
+    return _as_range(float(column_scales(target, items).max()))
+
+
+def column_scales(target: NDArray[np.float64], items: int) -> NDArray[np.float64]:
+    """The ρ for each column of ``target`` so that items from U[-ρ, ρ] leave the least expected squared error.
+
+    As in ``choose_range``, an entry w costs ρ²·E(|w|/ρ). Here E leaves out the worst 3 % of the problems, which spare
+    units mend. Entries are counted in bins of a quarter octave, so that a column with a few large entries gets a
+    scale of its own and the others keep their resolution.
+
+    >>> column_scales(np.array([[1.0, 0.01], [0.5, 0.02]]), 16).round(2).tolist()
+    [1.41, 0.03]
+    """
+    sizes = np.abs(target)
+    largest = float(sizes.max(initial=0.0))
+    columns = target.shape[1]
+    if largest == 0.0:
+        return np.ones(columns)
+    steps = np.arange(_SMALLEST_ENTRY_OCTAVE * _STEPS_PER_OCTAVE, 1)
+    with np.errstate(divide="ignore"):
+        octaves = np.log2(sizes / largest)
+    bins = np.clip(np.rint(_STEPS_PER_OCTAVE * octaves), steps[0], 0).astype(np.intp) - steps[0]
+    counts = np.bincount((bins + np.arange(columns) * len(steps)).ravel(), minlength=columns * len(steps))
+    scales, costs = _cost_by_scale(min(items, _MOST_ITEMS))
+    return largest * scales[np.argmin(counts.reshape(columns, -1) @ costs, axis=1)]
+
+
+@lru_cache(maxsize=64)
+def _cost_by_scale(items: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Scales from 2^3 to 2^-10, and the cost of an entry of size 2^(-16 + bin/4) with each, (bins, scales)."""
+    entries = 2.0 ** (np.arange(_SMALLEST_ENTRY_OCTAVE * _STEPS_PER_OCTAVE, 1) / _STEPS_PER_OCTAVE)
+    scales = 2.0 ** np.arange(_LARGEST_OCTAVE, _SMALLEST_OCTAVE, -1 / _STEPS_PER_OCTAVE)
+    return scales, np.array([_entry_costs(entries, scale, items) for scale in scales]).T
+
+
+def _entry_costs(entries: NDArray[np.float64], scale: float, items: int) -> NDArray[np.float64]:
+    targets, errors = _errors(items, False)
+    squares = np.mean(errors[:, : int((1.0 - _MENDED_SHARE) * _PROBLEMS)] ** 2, axis=1)
+    tau = entries / scale
+    inside, beyond = np.interp(tau, targets, squares), np.maximum(tau - targets[-1], 0.0)
+    return scale**2 * (np.sqrt(inside) + beyond) ** 2

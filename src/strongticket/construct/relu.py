@@ -80,14 +80,14 @@ def prune_relu_pair(
     progress: Callable[[int], Any] | None = None,
 ) -> ReluPair:
     """The masks over two given sources; column i of the problem is +x_i, column d1 + i is -x_i."""
-    w1, w2 = (source.weights().astype(np.float64) for source in sources)
-    u, goal = np.maximum(w1.T, 0.0), target
+    w1, w2 = (source.weights(threads=search.threads) for source in sources)
+    u, goal = np.maximum(w1.T, np.float32(0)), target
     blocks = contiguous(len(w1), target.shape[1])
     if not nonnegative:
-        u, goal = np.concatenate([u, np.maximum(-w1.T, 0.0)]), np.concatenate([target, -target], axis=1)
+        u, goal = np.concatenate([u, np.maximum(-w1.T, np.float32(0))]), np.concatenate([target, -target], axis=1)
         blocks = blocks + target.shape[1] * (w1[np.arange(len(w1)), blocks] < 0.0)
     blocks = without_useless(blocks, u)
-    problem = Problem(goal, u, w2, search.tol, search.threads)
+    problem = Problem(np.ascontiguousarray(goal), u, w2, search.tol, search.threads)
     pruned = search.run(problem, blocks, seed=sources[0].seed, name=name, progress=progress)
     used = np.flatnonzero(pruned.serves >= 0)
     first = np.zeros(w1.shape, dtype=np.bool_)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from strongticket.construct.layouts import by_size
 from strongticket.construct.prune import Problem, Pruned, prune
-from strongticket.construct.spares import CANDIDATES, probed_rows, spares_help, start_with_spares
+from strongticket.construct.spares import spares_help, start_with_spares
+from strongticket.construct.spares import subset_sums as subset_sums_with_spares
 from strongticket.construct.swaps import PROPOSALS, default_rounds, swap_search
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ class Search:
     """How masks are looked for; the same settings and seed give the same masks on every machine.
 
     ``layout`` "paper": contiguous blocks of units on the input side, nothing else (Lemma 7). "assigned": blocks
-    on the smaller side; the better of contiguous blocks and the assignment by large |u|, or, for many columns, the
-    latter with spare units; then ``refine`` rounds of the swap search (default: about a second for a 16 × 16
-    matrix; 0 for none). ``seconds`` ends the search early, and makes the result depend on the machine. ``tol`` is
-    an entry error that is good enough.
+    on the smaller side; the better of contiguous blocks and the assignment by large |u|, or, for many columns, units
+    matched to each column's own scale and spare ones for its worst entries; then ``refine`` rounds of the swap search
+    (default: about a second for a 16 × 16 matrix; 0 for none). ``seconds`` ends the search early, and makes the result
+    depend on the machine. ``tol`` is an entry error that is good enough.
     """
 
     layout: Layout = "assigned"
@@ -59,8 +60,8 @@ class Search:
         """How many subset sums the progress of ``run`` counts to."""
         if self.layout == "paper":
             return rows * columns
-        probes = CANDIDATES * probed_rows(rows) * columns if spares_help(columns, units) else 0
-        return 2 * rows * columns + probes + self.rounds(rows, columns, units) * PROPOSALS * rows
+        start = subset_sums_with_spares(rows, columns) if spares_help(columns, units) else 2 * rows * columns
+        return start + self.rounds(rows, columns, units) * PROPOSALS * rows
 
     def run(
         self,
