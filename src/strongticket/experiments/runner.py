@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import time
 import traceback
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from strongticket.cluster import check_cluster, connected
 from strongticket.experiments.store import Outcome
 from strongticket.parallel import resolve_threads
 
@@ -91,8 +91,7 @@ def check_workers(jobs: int | None, cluster: str | None) -> None:
     """Refuse a wrong number of processes or address before any work."""
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}; leave it out to use every core")
-    if cluster is not None and not re.fullmatch(r"dask://[^/:]+:\d+", cluster):
-        raise ValueError(f"a cluster is given as dask://HOST:PORT, got {cluster!r}")
+    check_cluster(cluster)
 
 
 def execute(trial: Trial, needs: dict[str, Result]) -> tuple[str, Outcome]:
@@ -143,14 +142,7 @@ def _backend(jobs: int | None, cluster: str | None) -> Iterator[dict[str, Any]]:
         count = resolve_threads(jobs)
         yield {"n_jobs": 1} if count == 1 else {"n_jobs": count, "backend": "loky"}
         return
-    address = cluster.removeprefix("dask://")
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ImportError("a Dask cluster needs the package 'distributed': pip install 'strongticket[dask]'") from None
-    import joblib
-
-    with Client(f"tcp://{address}", timeout="10s") as client, joblib.parallel_config(backend="dask", client=client):
+    with connected(cluster):
         yield {"n_jobs": -1}
 
 
