@@ -1,4 +1,4 @@
-"""Torch modules: the pruned random weights as they are, and their folded equivalents."""
+"""Attention layers: the pruned random weights as they are, and their folded equivalent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from strongticket.modules.maps import with_one
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -19,10 +21,6 @@ if TYPE_CHECKING:
 
 def _stack(matrices: Arrays) -> Tensor:
     return torch.stack([torch.as_tensor(matrix) for matrix in matrices])
-
-
-def _with_one(x: Tensor, bias: bool) -> Tensor:
-    return torch.cat([x, x.new_ones(*x.shape[:-1], 1)], dim=-1) if bias else x
 
 
 class _Attention(nn.Module):
@@ -64,7 +62,7 @@ class _Attention(nn.Module):
             key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
-        logits = self.logits(_with_one(query, self.bias)[:, None], key[:, None])
+        logits = self.logits(with_one(query, self.bias)[:, None], key[:, None])
         if is_causal and attn_mask is None:
             attn_mask = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
         if attn_mask is not None:
@@ -74,7 +72,7 @@ class _Attention(nn.Module):
         if key_padding_mask is not None:
             logits = _masked(logits, key_padding_mask[:, None, None])
         weights = logits.softmax(dim=-1)
-        out = self.mix(weights, _with_one(value, self.bias)[:, None])
+        out = self.mix(weights, with_one(value, self.bias)[:, None])
         if average_attn_weights:
             weights = weights.mean(dim=1)
         if not batched:
@@ -144,40 +142,3 @@ class MergedAttention(_Attention):
     def mix(self, weights: Tensor, value: Tensor) -> Tensor:
         """Σ_j p_j Ỹ W_VO."""
         return ((weights @ value) @ self.vo).sum(dim=1)
-
-
-class ReluNetwork(nn.Module):
-    """x ↦ W_L ReLU(W_{L-1} … ReLU(W_1 x)), of trained matrices or of 2 L pruned random ones."""
-
-    def __init__(self, layers: Arrays) -> None:
-        super().__init__()
-        self.depth = len(layers)
-        for place, matrix in enumerate(layers):
-            self.register_buffer(f"layer_{place}", torch.tensor(matrix))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Run on the last dimension of ``x``."""
-        for place in range(self.depth):
-            x = (torch.relu(x) if place else x) @ getattr(self, f"layer_{place}").T
-        return x
-
-
-class Transformer(nn.Module):
-    """Blocks x ↦ F(Attn(x) + x) + Attn(x) + x one after the other (§3.3)."""
-
-    def __init__(self, attentions: Sequence[nn.Module], networks: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.attentions, self.networks = nn.ModuleList(attentions), nn.ModuleList(networks)
-
-    def states(self, x: Tensor, **masks: Any) -> Iterator[Tensor]:
-        """The output of each block in turn; ``masks`` as in torch's attention."""
-        for attention, network in zip(self.attentions, self.networks, strict=True):
-            x = attention(x, need_weights=False, **masks)[0] + x
-            x = network(x) + x
-            yield x
-
-    def forward(self, x: Tensor, **masks: Any) -> Tensor:
-        """The output of the last block."""
-        for state in self.states(x, **masks):
-            x = state
-        return x
