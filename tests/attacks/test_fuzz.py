@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hostile import CONFIG, TENSORS, Parts, valid_ticket
+from test_hostile_models import valid_model
 
 from strongticket.ticket import Ticket, TicketError
 
@@ -118,6 +119,23 @@ def fields_fuzz(folder: Path, rounds: int, seed: int) -> None:
         assert all(check.ok for check in ticket.verify().masks)
 
 
+def models_fuzz(folder: Path, rounds: int, seed: int) -> int:
+    """Change the settings of a Hugging Face model: what loads can be built, or is refused."""
+    rng = random.Random(seed)
+    parts = Parts(valid_model(), compress=False)
+    original, built = json.dumps(parts.config), 0
+    for _ in range(rounds):
+        parts.config, parts.config_text = json.loads(original), None
+        parts.config["architecture"] = changed(parts.config["architecture"], rng)
+        parts.write(folder)
+        try:
+            Ticket.from_pretrained(folder, verify=False, max_bytes=1 << 20).module("merged")
+            built += 1
+        except TicketError:
+            continue
+    return built
+
+
 def test_mutated_bytes(tmp_path):
     loaded = bytes_fuzz(tmp_path, 2000, seed=0)
     assert loaded < 200
@@ -125,6 +143,10 @@ def test_mutated_bytes(tmp_path):
 
 def test_mutated_fields(tmp_path):
     fields_fuzz(tmp_path, 500, seed=0)
+
+
+def test_mutated_models(tmp_path):
+    assert models_fuzz(tmp_path, 300, seed=0) > 0
 
 
 @pytest.mark.slow

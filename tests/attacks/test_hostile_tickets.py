@@ -71,7 +71,7 @@ def test_enormous_shapes_meet_the_limit(tmp_path):
         parts.mask(name)["count"] = 0
         parts.tensors[f"masks/{name}"] = ("U32", [0], b"")
     parts.write(tmp_path)
-    error = refused(tmp_path, "masks: the model takes")
+    error = refused(tmp_path, "masks: the ticket takes")
     assert "max_bytes" in str(error)
 
 

@@ -14,6 +14,7 @@ import pytest
         "ticket.compare",
         "ticket.entry",
         "ticket.errors",
+        "ticket.huggingface",
         "ticket.packing",
         "ticket.ticket",
         "construct.tickets",

@@ -189,7 +189,7 @@ def test_max_bytes(tmp_path):
     ticket.save_pretrained(tmp_path)
     model = 4 * (1200 + 80 + 120) + 8 * 150
     Ticket.from_pretrained(tmp_path, max_bytes=model)
-    with pytest.raises(TicketError, match=f"takes {model} bytes, more than max_bytes={model - 1}"):
+    with pytest.raises(TicketError, match=f"takes {model} bytes in memory, more than max_bytes={model - 1}"):
         Ticket.from_pretrained(tmp_path, max_bytes=model - 1)
 
 

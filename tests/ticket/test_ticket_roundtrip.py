@@ -79,6 +79,28 @@ def test_a_mask_of_one_unit_per_row_is_an_index(tmp_path):
         assert set(encodings.values()) - {"bits"} != set(), (kind, encodings)
 
 
+@pytest.mark.parametrize("kind", CONSTRUCTED)
+def test_merged(kind):
+    _, ticket, x = constructed(kind)
+    if kind not in ("linear", "attention", "attention-bias"):
+        with pytest.raises(
+            TicketError, match=r"^architecture\.kind: .* has no merged form.*linear, attention and model"
+        ):
+            ticket.module("merged")
+        return
+    merged = ticket.module("merged")
+    assert {value.dtype for value in merged.state_dict().values()} == {torch.float32}
+    torch.testing.assert_close(output(merged, x), output(ticket.module(), x), atol=1e-4, rtol=0)
+    torch.testing.assert_close(output(merged.double(), x.double()), output(ticket.module().double(), x.double()))
+
+
+def test_modes_that_are_none():
+    with pytest.raises(TicketError, match=r"^architecture\.kind: 'huggingface' has no pairs to fold"):
+        found("GPT2Model")[1].module("merged")
+    with pytest.raises(ValueError, match="mode must be one of pruned, merged, got 'dense'"):
+        constructed("linear")[1].module("dense")
+
+
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", MODELS)
 def test_models(name, law, tmp_path):

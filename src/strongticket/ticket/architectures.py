@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from strongticket.ticket.errors import TicketError
+from strongticket.ticket.pairs import product
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from strongticket.ticket.ticket import Ticket
+
     Arrays = dict[str, NDArray[Any]]
+
+
+MODES = ("pruned", "merged")
+"""The random weights as they are kept, or the products of pairs of them."""
 
 
 class LinearPair(nn.Module):
@@ -37,9 +46,19 @@ def _modules() -> Any:
     return modules
 
 
-def build(architecture: dict[str, Any], arrays: Arrays, max_bytes: int) -> nn.Module:
-    """The module of any architecture, with ``arrays`` as its parameters."""
+def build(ticket: Ticket, mode: str, max_bytes: int) -> nn.Module:
+    """The module of any ticket."""
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(MODES)}, got {mode!r}")
+    architecture = ticket.architecture
     kind = architecture["kind"]
+    if kind == "model":
+        from strongticket.ticket.models import build as build_pairs
+
+        return build_pairs(ticket, mode, max_bytes)
+    if mode == "merged":
+        return _merged(ticket)
+    arrays = ticket.parameters()
     if kind == "huggingface":
         from strongticket.ticket.huggingface import build as build_model
 
@@ -57,6 +76,22 @@ def build(architecture: dict[str, Any], arrays: Arrays, max_bytes: int) -> nn.Mo
         [_attention(block, arrays, f"blocks.{place}.attention.") for place, block in enumerate(blocks)],
         [_network(len(block["nonnegative"]), arrays, f"blocks.{place}.network.") for place, block in enumerate(blocks)],
     )
+
+
+def _merged(ticket: Ticket) -> nn.Module:
+    architecture = ticket.architecture
+    kind = architecture["kind"]
+    if kind not in ("linear", "attention"):
+        why = (
+            "has no pairs to fold" if kind == "huggingface" else "has no merged form; linear, attention and model have"
+        )
+        raise TicketError("architecture.kind", f"{kind!r} {why}: take mode='pruned'")
+    products = {place.name: product(place, ticket.entries).astype(np.float32) for place in ticket.pairs}
+    if kind == "linear":
+        return _modules().MergedMap(products["pair"], bias=False)
+    heads = [f"heads.{head}." for head in range(architecture["heads"])]
+    qk, vo = [products[f"{head}qk"] for head in heads], [products[f"{head}vo"].T for head in heads]
+    return _modules().MergedAttention(qk, vo, bias=architecture["bias"], batch_first=architecture["batch_first"])
 
 
 def tensor(array: NDArray[Any]) -> Tensor:

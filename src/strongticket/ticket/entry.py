@@ -12,6 +12,8 @@ from strongticket.ticket import checks
 from strongticket.ticket.errors import TicketError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 CHUNK = 1 << 16
@@ -76,6 +78,17 @@ class Entry:
         out = np.empty(self.source.shape, np.float32)
         self.write(out)
         return out
+
+    def pieces(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """The masked weights a piece at a time: the flat index of its first, and the piece, valid until the next."""
+        from strongticket.ticket.kernels import LANES, keep
+
+        buffer = np.empty(min(CHUNK, self.source.size), np.float32)
+        for start in range(0, self.source.size, CHUNK):
+            piece = buffer[: self.source.size - start]
+            self.source.fill(piece, start)
+            keep(piece.view(np.uint32), self.bits[start // 8 :], LANES)
+            yield start, piece
 
     def write(self, out: NDArray[np.float32]) -> None:
         """Write the masked weights to ``out``, which may be a slice of a larger array."""

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from strongticket.ticket.entry import Entry
     from strongticket.ticket.structures import PairPlace
 
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
+SINCE = {"model": 1}
+"""The minor version that an architecture's kind came with, where it is not 0."""
 GENERATOR = {"name": "philox-4x32-10", "version": 1}
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
@@ -84,8 +86,13 @@ class Spec:
 
     @property
     def nbytes(self) -> int:
-        """The size of the model in memory, with float32 weights."""
-        return 4 * sum(mask.source.size for mask in self.masks.values()) + sum(k.nbytes for k in self.kept.values())
+        """The size in memory: of the model with float32 weights or, for the kind "model", of the packed masks.
+
+        A model of pairs is built one pair after the other, and its own size is checked then.
+        """
+        sizes = [mask.source.size for mask in self.masks.values()]
+        masks = sum(-(-size // 8) for size in sizes) if self.architecture["kind"] == "model" else 4 * sum(sizes)
+        return masks + sum(kept.nbytes for kept in self.kept.values())
 
 
 def mask_dict(entry: Entry, encoding: str, digest: str) -> dict[str, Any]:
@@ -111,7 +118,8 @@ def read(config: dict[str, Any]) -> Spec:
     """Check every field of a parsed ``config.json``; nothing is allocated or drawn."""
     if config.get("format") != "strongticket":
         raise TicketError("format", f"must be 'strongticket', got {checks.shown(config.get('format'))}")
-    newer = _is_newer(config.get("format_version"))
+    minor = _minor(config.get("format_version"))
+    newer = minor > MINOR
     unknown: set[str] | None = set() if newer else None
     if checks.digest(config.get("config_digest"), "config_digest") != _config_digest(config):
         raise TicketError("config_digest", "does not fit the other fields: config.json was changed or damaged")
@@ -132,6 +140,9 @@ def read(config: dict[str, Any]) -> Spec:
         {name: spec.shape for name, spec in kept.items()},
         unknown,
     )
+    kind = config["architecture"]["kind"]
+    if minor < SINCE.get(kind, 0):
+        raise TicketError("architecture.kind", f"version {MAJOR}.{minor} has no {kind!r}")
     if unknown:
         warnings.warn(
             f"the ticket has format version {config['format_version']}, newer than {MAJOR}.{MINOR}; "
@@ -151,6 +162,10 @@ def check_structure(
 ) -> tuple[PairPlace, ...]:
     """The pairs of the architecture; refused unless the parameters are exactly the ones it needs."""
     masked = parameter_shapes(entries)
+    if checks.mapping(architecture, "architecture").get("kind") == "model":
+        for name, (_, part) in entries.items():
+            if part is not None:
+                raise TicketError(f"masks.{name}.part", "the matrices of a 'model' have one source each")
     for name in kept:
         if name in masked:
             raise TicketError(f"kept.{name}", "is masked as well; a parameter is either masked or kept")
@@ -167,7 +182,7 @@ def check_finder(value: Any) -> dict[str, Any]:
     return finder
 
 
-def _is_newer(version: Any) -> bool:
+def _minor(version: Any) -> int:
     found = re.fullmatch(r"(0|[1-9]\d{0,3})\.(0|[1-9]\d{0,3})", version) if isinstance(version, str) else None
     if found is None:
         raise TicketError("format_version", f"must be two numbers like '1.0', got {checks.shown(version)}")
@@ -176,7 +191,7 @@ def _is_newer(version: Any) -> bool:
         raise TicketError(
             "format_version", f"this version reads {MAJOR}.x, got {version}; install a version that reads {major}.x"
         )
-    return minor > MINOR
+    return minor
 
 
 def _mask(value: Any, field: str, unknown: set[str] | None) -> MaskSpec:

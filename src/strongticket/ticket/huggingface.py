@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from strongticket.families import LAYERS, Family, family_of
 from strongticket.ticket import checks
 from strongticket.ticket.errors import TicketError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import torch
+    from numpy.typing import NDArray
 
     Shapes = Mapping[str, tuple[int, ...]]
 
@@ -39,7 +41,8 @@ _BERT = _COMMON | _keys(
 )
 _IGNORED = _keys(
     "architectures transformers_version _name_or_path dtype torch_dtype model_type id2label label2id problem_type "
-    "task_specific_params is_encoder_decoder gradient_checkpointing"
+    "task_specific_params is_encoder_decoder gradient_checkpointing n_ctx _num_labels output_past directionality "
+    "pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type"
 )
 CLASSES: dict[str, tuple[str, frozenset[str]]] = {
     "GPT2Model": ("GPT2Config", _GPT2),
@@ -48,11 +51,14 @@ CLASSES: dict[str, tuple[str, frozenset[str]]] = {
     "BertForMaskedLM": ("BertConfig", _BERT),
 }
 _LAYERS = ("n_layer", "num_hidden_layers")
+_INEXPRESSIBLE = {"bert": ("is_decoder", "add_cross_attention"), "gpt2": ("add_cross_attention",)}
 
 
-def check_architecture(architecture: dict[str, Any], shapes: Shapes, unknown: set[str] | None) -> None:
+def check_architecture(
+    architecture: dict[str, Any], shapes: Shapes, unknown: set[str] | None, further: tuple[str, ...] = ()
+) -> None:
     """Refuse unknown classes and settings, and more layers than there are parameters."""
-    checks.fields(architecture, "architecture", ("kind", "class", "config", "tied"), unknown=unknown)
+    checks.fields(architecture, "architecture", ("kind", "class", "config", "tied", *further), unknown=unknown)
     name = architecture["class"]
     if not isinstance(name, str) or name not in CLASSES:
         raise TicketError("architecture.class", f"must be one of {', '.join(CLASSES)}, got {checks.shown(name)}")
@@ -76,6 +82,20 @@ def check_architecture(architecture: dict[str, Any], shapes: Shapes, unknown: se
             raise TicketError("architecture.tied", f"{alias} must stand for a parameter, got {checks.shown(of)}")
 
 
+def check_constructed(architecture: dict[str, Any], kept: Shapes, unknown: set[str] | None) -> Family:
+    """The family of a model whose attention or linear layers are pairs; refused where pairs cannot express it."""
+    check_architecture(architecture, kept, unknown, ("layers",))
+    layers, family = architecture["layers"], family_of(architecture["class"])
+    if not isinstance(layers, str) or layers not in LAYERS:
+        raise TicketError("architecture.layers", f"must be one of {', '.join(LAYERS)}, got {checks.shown(layers)}")
+    if family is None:
+        raise TicketError("architecture.class", f"{architecture['class']} belongs to no family of models")
+    for key in _INEXPRESSIBLE[family.name]:
+        if architecture["config"].get(key, False) is not False:
+            raise TicketError(f"architecture.config.{key}", "must be false: merged attention cannot express it")
+    return family
+
+
 def describe(model: torch.nn.Module) -> dict[str, Any]:
     """The architecture of a transformers model, refused if one of its settings could not be restored."""
     name = type(model).__name__
@@ -97,23 +117,71 @@ def describe(model: torch.nn.Module) -> dict[str, Any]:
     return {"kind": "huggingface", "class": name, "config": settings, "tied": tied}
 
 
+def describe_constructed(model: torch.nn.Module, layers: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The architecture of a ticket that has pairs for the ``layers`` of a transformers model, and what it keeps.
+
+    ``layers`` is "attention" or "all"; kept is every parameter and saved buffer that no pair replaces, tied ones once.
+    """
+    architecture = describe(model) | {"kind": "model", "layers": layers}
+    kept = {name: value for name, value in model.state_dict().items() if name not in architecture["tied"]}
+    family = check_constructed(architecture, {name: tuple(value.shape) for name, value in kept.items()}, None)
+    blocks = family.counts(architecture["config"])[0]
+    replaced = frozenset(family.replaced(architecture["class"], blocks, layers))
+    return architecture, {name: array_of(name, value) for name, value in kept.items() if not starts(name, replaced)}
+
+
+def starts(name: str, prefixes: frozenset[str]) -> bool:
+    """Whether a name starts with one of ``prefixes``, which all end in a dot.
+
+    >>> starts("h.0.attn.c_attn.weight", frozenset({"h.0.attn.c_attn.", "h.0.attn.c_proj."}))
+    True
+    """
+    return any(name[: place + 1] in prefixes for place, letter in enumerate(name) if letter == ".")
+
+
+def array_of(name: str, value: torch.Tensor) -> NDArray[Any]:
+    """A parameter as an array, refused where it has another precision than float32."""
+    if value.is_floating_point() and str(value.dtype) != "torch.float32":
+        raise TicketError(f"kept.{name}", f"has type {value.dtype}; a ticket's model is float32: call model.float()")
+    return value.detach().cpu().numpy()
+
+
 def build(architecture: dict[str, Any], tensors: dict[str, torch.Tensor], max_bytes: int) -> torch.nn.Module:
     """The model with ``tensors`` as its parameters, in evaluation mode; nothing is drawn or copied."""
+    check_tensors(architecture, empty(architecture), tensors, max_bytes)
+    return filled(architecture["class"], architecture["config"], tensors)
+
+
+def empty(architecture: dict[str, Any], config: Any = None) -> torch.nn.Module:
+    """The model without values, on the device "meta"; ``config`` is used in place of one made of the settings."""
     import torch
 
     transformers = _transformers()
-    field = "architecture.config"
-    cls = getattr(transformers, architecture["class"])
     try:
-        config = getattr(transformers, CLASSES[architecture["class"]][0])(**architecture["config"])
+        if config is None:
+            config = getattr(transformers, CLASSES[architecture["class"]][0])(**architecture["config"])
         with torch.device("meta"):
-            empty = cls(config)
+            return getattr(transformers, architecture["class"])(config)
     except Exception as error:
-        raise TicketError(field, f"builds no {architecture['class']}: {checks.shown(str(error))}") from None
-    needed = dict(empty.named_parameters())
-    saved = {key for key in empty.state_dict() if key not in architecture["tied"]}
-    buffers = {key: buffer for key, buffer in empty.named_buffers() if key in saved}
-    for key, value in (needed | buffers).items():
+        raise TicketError(
+            "architecture.config", f"builds no {architecture['class']}: {checks.shown(str(error))}"
+        ) from None
+
+
+def check_tensors(
+    architecture: dict[str, Any],
+    model: torch.nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    max_bytes: int,
+    replaced: frozenset[str] = frozenset(),
+) -> None:
+    """Refuse ``tensors`` other than those of an empty model, apart from names that start like one of ``replaced``."""
+    field = "architecture.config"
+    saved = {key for key in model.state_dict() if key not in architecture["tied"]}
+    needed: dict[str, torch.Tensor] = dict(model.named_parameters())
+    needed |= {key: buffer for key, buffer in model.named_buffers() if key in saved}
+    needed = {key: value for key, value in needed.items() if not starts(key, replaced)}
+    for key, value in needed.items():
         if key not in tensors:
             raise TicketError(field, f"needs the parameter {key}, which the ticket does not have")
         if tensors[key].shape != value.shape or tensors[key].dtype != value.dtype:
@@ -123,21 +191,24 @@ def build(architecture: dict[str, Any], tensors: dict[str, torch.Tensor], max_by
                 f"the ticket has {tensors[key].dtype} of shape {tuple(tensors[key].shape)}",
             )
     for key in tensors:
-        if key not in needed and key not in buffers:
+        if key not in needed:
             raise TicketError(field, f"has no parameter {key}, which the ticket has")
-    own = sum(buffer.numel() * buffer.element_size() for buffer in empty.buffers())
+    own = sum(buffer.numel() * buffer.element_size() for buffer in model.buffers())
     if own > max_bytes:
         raise TicketError(field, f"needs {own} bytes of buffers, more than max_bytes={max_bytes}")
-    return _filled(transformers, cls, config, tensors)
 
 
-def _filled(transformers: Any, cls: Any, config: Any, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
+def filled(name: str, settings: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> Any:
+    """The model of class ``name`` with checked ``tensors``."""
     import torch
 
+    transformers = _transformers()
+    config = getattr(transformers, CLASSES[name][0])(**settings)
     bars = transformers.utils.logging
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
     try:
+        cls = getattr(transformers, name)
         return cls.from_pretrained(None, config=config, state_dict=dict(tensors), dtype=torch.float32)
     finally:
         if shown:

@@ -64,7 +64,7 @@ def _read_both(config: Path, tensor_file: Path, tensors: TensorFile, max_bytes: 
         raise TicketError(files.CONFIG, f"says something else than {files.TENSORS}; one of them was changed or damaged")
     spec = format.read(tensors.config)
     if spec.nbytes > max_bytes:
-        raise TicketError("masks", f"the model takes {spec.nbytes} bytes, more than max_bytes={max_bytes}")
+        raise TicketError("masks", f"the ticket takes {spec.nbytes} bytes in memory, more than max_bytes={max_bytes}")
     _check_tensors(spec, tensors)
     entries, kept = _read(spec, tensors)
     digest = content_digest(entries, kept)

@@ -34,11 +34,13 @@ def encode(bits: Bits, shape: tuple[int, ...], count: int, *, compress: bool) ->
     found: tuple[str, NDArray[Any]] = ("bits", bits)
     if len(shape) == 2:
         for axis, encoding in ((1, "rows"), (0, "columns")):
-            if shape[1 - axis] * _index_type(shape[axis] - 1).itemsize >= found[1].nbytes or count > shape[1 - axis]:
+            if shape[1 - axis] * _index_type(shape[axis] - 1).itemsize >= found[1].nbytes:
                 continue
-            index = _index(bits, shape, axis)
-            if index is not None and index.nbytes < found[1].nbytes:
-                found = encoding, index
+            index = index_along(bits, shape, count, axis)
+            if index is not None:
+                small = index.astype(_index_type(int(index.max())))
+                if small.nbytes < found[1].nbytes:
+                    found = encoding, small
     if compress:
         words = _range_encode(bits, math.prod(shape), count)
         if words.nbytes < found[1].nbytes:
@@ -92,14 +94,22 @@ def _index_type(largest: int) -> np.dtype[Any]:
     return next((t for t in INDEX_TYPES.values() if largest < 1 << 8 * t.itemsize), np.dtype("<u8"))
 
 
-def _index(bits: Bits, shape: tuple[int, ...], axis: int) -> NDArray[Any] | None:
-    """Where along ``axis`` the one kept weight is, the axis's length where there is none; None if there are more."""
-    mask = np.unpackbits(bits, count=math.prod(shape), bitorder="little").reshape(shape)
-    counts = mask.sum(axis=axis, dtype=np.int64)
-    if counts.max() > 1:
+def index_along(bits: Bits, shape: tuple[int, ...], count: int, axis: int) -> NDArray[np.int64] | None:
+    """Where along ``axis`` the one kept weight is, the axis's length where there is none; None if there are more.
+
+    >>> index_along(np.array([0b100001], np.uint8), (3, 2), 2, axis=1)
+    array([0, 2, 1])
+    """
+    lines, length = shape[1 - axis], shape[axis]
+    if count > lines:
         return None
-    index = np.where(counts == 1, mask.argmax(axis=axis), shape[axis])
-    return index.astype(_index_type(int(index.max())))
+    used = np.flatnonzero(bits)
+    byte, bit = np.nonzero(np.unpackbits(bits[used], bitorder="little").reshape(-1, 8))
+    rows, columns = np.divmod(8 * used[byte] + bit, shape[1])
+    line, place = (rows, columns) if axis == 1 else (columns, rows)
+    index = np.full(lines, length, np.int64)
+    index[line] = place
+    return index if np.count_nonzero(index < length) == count else None
 
 
 def _from_index(index: NDArray[Any], shape: tuple[int, ...], axis: int, field: str) -> Bits:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from strongticket.ticket import checks
 from strongticket.ticket.errors import TicketError
+from strongticket.ticket.huggingface import check_architecture, check_constructed, starts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,9 +36,10 @@ class PairPlace:
 class _Reader:
     """Reads an architecture, and collects the pairs that it consists of."""
 
-    def __init__(self, shapes: Shapes, unknown: set[str] | None) -> None:
-        self.shapes, self.unknown = shapes, unknown
+    def __init__(self, shapes: Shapes, kept: Shapes, unknown: set[str] | None) -> None:
+        self.shapes, self.kept, self.unknown = shapes, kept, unknown
         self.pairs: list[PairPlace] = []
+        self.replaced: frozenset[str] | None = None
 
     def fields(self, value: Any, field: str, *required: str) -> dict[str, Any]:
         return checks.fields(value, field, required, unknown=self.unknown)
@@ -75,6 +77,16 @@ class _Reader:
                 shape = self.matrix(f"{at}{part}")
                 if same.setdefault(part, shape) != shape:
                     raise TicketError(f"masks.{at}{part}", f"has shape {shape}, other heads have {same[part]}")
+
+    def between(self, place: PairPlace, inputs: int, outputs: int) -> None:
+        """A pair whose product must be (outputs × inputs)."""
+        found = self.pair(place)
+        for size, wanted, name, what in (
+            (found[0], inputs, place.first, "columns"),
+            (found[1], outputs, place.second, "rows"),
+        ):
+            if size != wanted:
+                raise TicketError(f"masks.{name}", f"must have {wanted} {what}, its shape is {self.shapes[name]}")
 
     def network(self, nonnegative: Any, field: str, prefix: str) -> tuple[int, int]:
         if not isinstance(nonnegative, list) or not 1 <= len(nonnegative) <= len(self.shapes):
@@ -131,27 +143,49 @@ def _transformer(reader: _Reader, architecture: dict[str, Any]) -> None:
             raise TicketError(field, f"a residual block keeps the size of its input, here are {sorted(sizes)}")
 
 
+def _model(reader: _Reader, architecture: dict[str, Any]) -> None:
+    family = check_constructed(architecture, reader.kept, reader.unknown)
+    cls, layers = architecture["class"], architecture["layers"]
+    blocks, heads = (
+        reader.count(value, f"architecture.config.{key}")
+        for key, value in zip(family.settings, family.counts(architecture["config"]), strict=True)
+    )
+    attentions, linears = family.attentions(cls, blocks), family.linears(cls, blocks) if layers == "all" else []
+    d = reader.matrix(f"{attentions[0]}.heads.0.key")[1]
+    for at in (f"{path}.heads.{head}." for path in attentions for head in range(heads)):
+        n = reader.matrix(f"{at}key")[0]
+        reader.between(PairPlace(f"{at}qk", f"{at}key", f"{at}query", 1.0 / math.sqrt(n)), d, d + 1)
+        reader.between(PairPlace(f"{at}vo", f"{at}value", f"{at}output"), d + 1, d)
+    inner = reader.matrix(f"{linears[0]}.second")[0] if linears else 0
+    for place, path in enumerate(linears):
+        inputs, outputs = (d, inner) if place % 2 == 0 else (inner, d)
+        reader.between(PairPlace(path, f"{path}.first", f"{path}.second"), inputs + 1, outputs)
+    reader.replaced = frozenset(family.replaced(cls, blocks, layers))
+
+
 CONSTRUCTED: dict[str, Callable[[_Reader, dict[str, Any]], None]] = {
     "linear": _linear,
     "relu": _relu,
     "network": _network,
     "attention": _attention,
     "transformer": _transformer,
+    "model": _model,
 }
 
 
 def check(architecture: Any, masked: Shapes, kept: Shapes, unknown: set[str] | None = None) -> tuple[PairPlace, ...]:
-    """The pairs of a constructed architecture, none for a Hugging Face model; refused unless every parameter fits."""
+    """The pairs of a constructed architecture, none for a masked Hugging Face model; refused unless parameters fit.
+
+    Which parameters a Hugging Face model keeps is left to its class, when it is built.
+    """
     kind = checks.mapping(architecture, "architecture").get("kind")
     if kind == "huggingface":
-        from strongticket.ticket.huggingface import check_architecture
-
         check_architecture(architecture, {**masked, **kept}, unknown)
         return ()
     if not isinstance(kind, str) or kind not in CONSTRUCTED:
         known = ", ".join((*CONSTRUCTED, "huggingface"))
         raise TicketError("architecture.kind", f"must be one of {known}, got {checks.shown(kind)}")
-    reader = _Reader(masked, unknown)
+    reader = _Reader(masked, kept, unknown)
     CONSTRUCTED[kind](reader, architecture)
     needed = {name for pair in reader.pairs for name in (pair.first, pair.second)}
     for name in masked:
@@ -159,6 +193,10 @@ def check(architecture: Any, masked: Shapes, kept: Shapes, unknown: set[str] | N
             raise TicketError(f"masks.{name}", f"is no parameter of the architecture {kind!r}")
     targets = {f"{TARGET}{pair.name}": pair for pair in reader.pairs}
     for name, shape in kept.items():
+        if reader.replaced is not None and not name.startswith(TARGET):
+            if starts(name, reader.replaced):
+                raise TicketError(f"kept.{name}", "is replaced by the pairs of the architecture")
+            continue
         if name not in targets:
             raise TicketError(f"kept.{name}", f"is no parameter of the architecture {kind!r}")
         wanted = (masked[targets[name].second][0], masked[targets[name].first][1])

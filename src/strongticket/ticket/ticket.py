@@ -14,6 +14,7 @@ from strongticket.ticket import checks, files, format, writing
 from strongticket.ticket.content import content_digest, dtype_name
 from strongticket.ticket.entry import Entry
 from strongticket.ticket.errors import TicketError
+from strongticket.ticket.huggingface import array_of, describe
 from strongticket.ticket.loading import MAX_BYTES, load, source_digests
 from strongticket.ticket.parameters import masked_parameters
 from strongticket.ticket.saving import contents
@@ -50,6 +51,8 @@ class Ticket(ModelHubMixin):
         kept: parameters kept as they are; names under ``target/`` are what the ticket was constructed for.
         architecture: ``{"kind": ...}`` and what else is needed to rebuild the module, see the documentation.
         finder: ``{"name": ...}`` and its settings, as plain JSON values.
+        source_digests: SHA-256 of the weights of some or all sources, where whoever drew them took it already; these
+            are trusted when the ticket is saved, and ``verify`` draws the weights again.
 
     >>> import torch
     >>> from strongticket import Source, Uniform
@@ -72,6 +75,8 @@ class Ticket(ModelHubMixin):
         kept: Mapping[str, ArrayLike] | None = None,
         architecture: Mapping[str, Any] | None = None,
         finder: Mapping[str, Any] | None = None,
+        *,
+        source_digests: Mapping[str, str] | None = None,
     ) -> None:
         self.entries = {checks.name(name, "masks"): _entry(name, value) for name, value in entries.items()}
         self.kept = {checks.name(name, "kept"): _array(name, value) for name, value in (kept or {}).items()}
@@ -84,7 +89,12 @@ class Ticket(ModelHubMixin):
         self._loaded: Loaded | None = None
         self._max_bytes = MAX_BYTES
         self._digest: str | None = None
-        self._source_digests: dict[str, str] = {}
+        self._source_digests = {
+            name: checks.digest(digest, f"source_digests.{name}") for name, digest in (source_digests or {}).items()
+        }
+        for name in self._source_digests:
+            if name not in self.entries:
+                raise TicketError(f"source_digests.{name}", "belongs to no entry")
 
     @property
     def digest(self) -> str:
@@ -105,11 +115,17 @@ class Ticket(ModelHubMixin):
         kept = {name: array for name, array in self.kept.items() if not name.startswith(TARGET)}
         return {**masked_parameters(self.entries), **kept}
 
-    def module(self) -> torch.nn.Module:
-        """The model as a torch module, in evaluation mode."""
+    def module(self, mode: str = "pruned", *, max_bytes: int | None = None) -> torch.nn.Module:
+        """The model as a torch module, in evaluation mode.
+
+        Args:
+            mode: "pruned" runs the kept random weights, "merged" the product of each pair of random matrices,
+                computed in float64 and rounded to float32; the kinds ``linear``, ``attention`` and ``model`` have it.
+            max_bytes: refuse models of pairs that take more in memory; by default the limit given when loading.
+        """
         from strongticket.ticket.architectures import build
 
-        return build(self.architecture, self.parameters(), self._max_bytes).eval()
+        return build(self, mode, self._max_bytes if max_bytes is None else max_bytes).eval()
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The state of the module; tied parameters share their memory."""
@@ -162,8 +178,6 @@ class Ticket(ModelHubMixin):
 
         With ``check``, masked parameters must equal where(mask, source.weights(), 0) in the model, bit for bit.
         """
-        from strongticket.ticket.huggingface import describe
-
         architecture = describe(model)
         state = {name: value for name, value in model.state_dict().items() if name not in architecture["tied"]}
         made = {name: _entry(name, value) for name, value in entries.items()}
@@ -173,11 +187,11 @@ class Ticket(ModelHubMixin):
                 tied = architecture["tied"].get(name)
                 hint = f"is tied: name it {tied}" if tied else f"is no parameter of {type(model).__name__}"
                 raise TicketError(f"masks.{name}", hint)
-        kept = {name: _of_tensor(name, value) for name, value in state.items() if name not in covered}
+        kept = {name: array_of(name, value) for name, value in state.items() if name not in covered}
         ticket = cls(made, kept, architecture=architecture, finder=finder)
         if check:
             for name, weights in masked_parameters(ticket.entries).items():
-                if not np.array_equal(_of_tensor(name, state[name]), weights):
+                if not np.array_equal(array_of(name, state[name]), weights):
                     raise TicketError(f"masks.{name}", "the model's parameter is not its masked source")
         return ticket
 
@@ -238,10 +252,9 @@ class Ticket(ModelHubMixin):
             raise ValueError(f"max_bytes must be a number of bytes, got {max_bytes!r}")
         loaded = load(*files.locate(model_id, download), verify=verify, max_bytes=max_bytes)
         spec = loaded.spec
-        ticket = cls(loaded.entries, loaded.kept, architecture=spec.architecture, finder=spec.finder)
+        digests = {name: mask.digest for name, mask in spec.masks.items()} if verify else None
+        ticket = cls(loaded.entries, loaded.kept, spec.architecture, spec.finder, source_digests=digests)
         ticket._loaded, ticket._max_bytes, ticket._digest = loaded, max_bytes, spec.digest
-        if verify:
-            ticket._source_digests = {name: mask.digest for name, mask in spec.masks.items()}
         return ticket
 
 
@@ -260,12 +273,6 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         array = array.copy()
         array.flags.writeable = False
     return array
-
-
-def _of_tensor(name: str, value: torch.Tensor) -> NDArray[Any]:
-    if value.is_floating_point() and str(value.dtype) != "torch.float32":
-        raise TicketError(f"kept.{name}", f"has type {value.dtype}; a ticket's model is float32: call model.float()")
-    return value.detach().cpu().numpy()
 
 
 def _plain(value: Mapping[str, Any], field: str) -> dict[str, Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from strongticket.parallel import resolve_threads
+from strongticket.ticket.pairs import check_work, matrices, units_of
 from strongticket.ticket.structures import TARGET
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from strongticket.ticket.structures import PairPlace
     from strongticket.ticket.ticket import Ticket
 
 
@@ -80,18 +86,38 @@ def check_pairs(ticket: Ticket) -> tuple[tuple[PairCheck, ...], tuple[str, ...]]
         return (), ()
     if any(f"{TARGET}{place.name}" not in ticket.kept for place in ticket.pairs):
         return (), ("the ticket does not hold its target, so errors were not recomputed",)
-    recorded, weights = ticket.finder.get("max_error", {}), ticket.parameters()
-    found = []
-    for place in ticket.pairs:
-        target = ticket.kept[f"{TARGET}{place.name}"].astype(np.float64)
-        first, second = (weights[name].astype(np.float64) for name in (place.first, place.second))
-        if place.relu is None:
-            errors = target - place.scale * (second @ first)
-        else:
-            errors = target - second @ np.maximum(first, 0.0)
-            if place.relu == "both":
-                errors = np.concatenate([errors, -target - second @ np.maximum(-first, 0.0)], axis=1)
-        size = float(np.abs(second).sum(axis=1).max() * np.abs(first).max()) * abs(place.scale)
-        tolerance = 4.0 * len(first) * float(np.finfo(np.float64).eps) * (size + float(np.abs(target).max()))
-        found.append(PairCheck(place.name, recorded.get(place.name), float(np.abs(errors).max()), tolerance))
-    return tuple(found), ()
+    check = _check_matrices
+    if ticket.architecture["kind"] == "model":
+        check_work(ticket.pairs, ticket.entries, ticket._max_bytes)
+        check = _check_units
+    with ThreadPoolExecutor(resolve_threads(None)) as pool:
+        return tuple(pool.map(lambda place: check(ticket, place), ticket.pairs)), ()
+
+
+def _check_matrices(ticket: Ticket, place: PairPlace) -> PairCheck:
+    target = _target(ticket, place)
+    first, second = matrices(place, ticket.entries)
+    if place.relu is None:
+        errors = target - place.scale * (second @ first)
+    else:
+        errors = target - second @ np.maximum(first, 0.0)
+        if place.relu == "both":
+            errors = np.concatenate([errors, -target - second @ np.maximum(-first, 0.0)], axis=1)
+    size = float(np.abs(second).sum(axis=1).max() * np.abs(first).max()) * abs(place.scale)
+    return _checked(ticket, place, len(first), errors, size + float(np.abs(target).max()))
+
+
+def _check_units(ticket: Ticket, place: PairPlace) -> PairCheck:
+    target, units = _target(ticket, place), units_of(place, ticket.entries)
+    size = float(units.product(magnitudes=True).max()) + float(np.abs(target).max())
+    return _checked(ticket, place, units.serves.size, target - units.product(), size)
+
+
+def _target(ticket: Ticket, place: PairPlace) -> NDArray[np.float64]:
+    return ticket.kept[f"{TARGET}{place.name}"].astype(np.float64)
+
+
+def _checked(ticket: Ticket, place: PairPlace, terms: int, errors: NDArray[np.float64], size: float) -> PairCheck:
+    recorded = ticket.finder.get("max_error", {}).get(place.name)
+    tolerance = 4.0 * terms * float(np.finfo(np.float64).eps) * size
+    return PairCheck(place.name, recorded, float(np.abs(errors).max()), tolerance)
