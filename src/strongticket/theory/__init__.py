@@ -9,6 +9,7 @@ from strongticket.theory.bounds import (
 )
 from strongticket.theory.calibrate import Calibration, calibrate_C
 from strongticket.theory.certificate import Certificate, Term
+from strongticket.theory.normalised import LayerNorm, NormalisedBlock, lipschitz_constant, normalised_certificate
 from strongticket.theory.norms import difference_norm_bound, spectral_norm_bound
 from strongticket.theory.results import (
     AttentionWidths,
@@ -40,7 +41,9 @@ __all__ = [
     "BlockWidths",
     "Calibration",
     "Certificate",
+    "LayerNorm",
     "NetworkWidths",
+    "NormalisedBlock",
     "PairWidth",
     "Term",
     "TransformerWidths",
@@ -55,8 +58,10 @@ __all__ = [
     "lemma_12_bound",
     "lemma_13_bound",
     "linear_pair_width",
+    "lipschitz_constant",
     "network_certificate",
     "network_widths",
+    "normalised_certificate",
     "relu_pair_width",
     "softmax_output_bound",
     "spectral_norm_bound",
