@@ -249,7 +249,7 @@ class TestErrors:
         def solved(*_args, **_settings):
             raise AssertionError("a subset sum was solved")
 
-        monkeypatch.setattr("strongticket.construct.prune.solve", solved)
+        monkeypatch.setattr("strongticket.construct.prune.solve_checked", solved)
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -211,7 +211,7 @@ class TestErrors:
         def solved(*_args, **_settings):
             raise AssertionError("a subset sum was solved")
 
-        monkeypatch.setattr("strongticket.construct.prune.solve", solved)
+        monkeypatch.setattr("strongticket.construct.prune.solve_checked", solved)
 
     def test_no_blocks(self):
         with pytest.raises(ValueError, match="at least one block, got none"):

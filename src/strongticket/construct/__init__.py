@@ -2,6 +2,7 @@
 
 from strongticket.construct.attention import ConstructedAttention, attention
 from strongticket.construct.linear import linear
+from strongticket.construct.models import model
 from strongticket.construct.pair import Pair, ReluPair
 from strongticket.construct.relu import Network, network, relu
 from strongticket.construct.targets import AttentionTarget, BlockTarget
@@ -17,6 +18,7 @@ __all__ = [
     "ReluPair",
     "attention",
     "linear",
+    "model",
     "network",
     "relu",
     "transformer",

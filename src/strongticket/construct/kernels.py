@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-_BLOCK = 32
-
 
 @njit(nogil=True, cache=True)
 def gather(v: Any, units: Any, weight: Any, rows: Any, columns: Any, items: Any) -> None:
@@ -128,16 +126,3 @@ def probe(
                 for j in range(m):
                     items[b, k, q, j] = np.float64(v[row, units[column, j]]) * weight[column, j]
                 items[b, k, q, m] = np.float64(v[row, unit]) * u[column, unit] if unit >= 0 else 0.0
-
-
-@njit(nogil=True, cache=True)
-def transposed(matrix: Any) -> Any:
-    """A copy of the transpose, written block by block."""
-    rows, columns = matrix.shape
-    out = np.empty((columns, rows), matrix.dtype)
-    for top in range(0, rows, _BLOCK):
-        for left in range(0, columns, _BLOCK):
-            for row in range(top, min(top + _BLOCK, rows)):
-                for column in range(left, min(left + _BLOCK, columns)):
-                    out[column, row] = matrix[row, column]
-    return out

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from strongticket.construct.checks import checked_matrix, checked_range
-from strongticket.construct.kernels import transposed
 from strongticket.construct.layouts import contiguous
 from strongticket.construct.pair import Pair
 from strongticket.construct.prune import Problem
@@ -127,7 +126,7 @@ def solve_pair(
 ) -> tuple[tuple[Mask, Mask], NDArray[np.float64]]:
     """The masks over the weights W1 (n × d1) and W2 (d2 × n), and the error of every entry of ``target``."""
     by_input = units_serve_inputs(target.shape, search.layout)
-    goal, u, v = (target, w1.T, w2) if by_input else (target.T, w2, transposed(w1))
+    goal, u, v = (target, w1.T, w2) if by_input else (target.T, w2, w1.T)
     problem = Problem(np.ascontiguousarray(goal), u, v, search.tol, search.threads, scale)
     blocks = contiguous(problem.units, problem.columns)
     pruned = search.run(problem, blocks, seed=seed, name=name, progress=progress)
@@ -138,7 +137,7 @@ def solve_pair(
         return (chosen, pruned.mask), pruned.error
     chosen = np.zeros(w2.shape, dtype=np.bool_)
     chosen[pruned.serves[used], used] = True
-    return (transposed(pruned.mask), chosen), pruned.error.T
+    return (pruned.mask.T, chosen), pruned.error.T
 
 
 def units_serve_inputs(shape: tuple[int, int], layout: Layout) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strongticket.construct.kernels import gather, scatter
-from strongticket.subsetsum import MOST_ITEMS, solve
+from strongticket.subsetsum import MOST_ITEMS
+from strongticket.subsetsum.solver import solve_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +75,7 @@ class Problem:
         tol = self.tol
         if items.shape[1] > MOST_ITEMS and tol == 0.0:
             tol = _TOL_OF_LARGE_GROUPS * self.size
-        return solve(items, targets, tol=tol, threads=self.threads, progress=progress)
+        return solve_checked(items, targets, tol=tol, threads=self.threads, progress=progress)
 
 
 @dataclass
@@ -87,9 +88,8 @@ class Pruned:
 
     @classmethod
     def nothing(cls, problem: Problem, serves: Ints) -> Pruned:
-        """All weights of v pruned."""
-        mask = np.zeros((len(problem.target), problem.units), dtype=np.bool_)
-        return cls(serves.copy(), mask, problem.target.copy())
+        """All weights of v pruned; the mask has the same order in memory as v."""
+        return cls(serves.copy(), np.zeros_like(problem.v, dtype=np.bool_), problem.target.copy())
 
     def units_of(self, column: int) -> Ints:
         """The units that serve ``column``, in ascending order."""
@@ -109,8 +109,8 @@ def prune(problem: Problem, serves: Ints, progress: Callable[[int], Any] | None 
     for size in np.unique(sizes):
         columns = np.flatnonzero(sizes == size)
         if size:
-            rows = np.repeat(np.arange(len(problem.target)), len(columns))
-            solve_entries(problem, pruned, units[:, :size], rows, np.tile(columns, len(problem.target)), progress)
+            wanted = np.broadcast_to(np.isin(np.arange(problem.columns), columns), problem.target.shape)
+            solve_entries(problem, pruned, units[:, :size], *entries_where(wanted, problem.v), progress)
         elif progress is not None:
             progress(len(problem.target) * len(columns))
     return pruned
@@ -127,6 +127,15 @@ def units_by_column(serves: Ints, columns: int) -> Ints:
     units = np.full((columns, int(sizes.max(initial=0))), -1)
     units[np.arange(units.shape[1]) < sizes[:, None]] = order
     return units
+
+
+def entries_where(wanted: NDArray[np.bool_], v: Weights) -> tuple[Ints, Ints]:
+    """Rows and columns of the entries that are ``wanted``, in the order in which v lies in memory."""
+    if v.flags.c_contiguous:
+        rows, columns = np.nonzero(wanted)
+    else:
+        columns, rows = np.nonzero(wanted.T)
+    return rows, columns
 
 
 def solve_entries(

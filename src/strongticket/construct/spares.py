@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strongticket.construct.kernels import match, probe
-from strongticket.construct.prune import Pruned, solve_entries, units_by_column
+from strongticket.construct.prune import Pruned, entries_where, solve_entries, units_by_column
 from strongticket.construct.ranges import column_scales
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _FEWEST_ROWS, _SHARE_OF_ROWS = 4, 1 / 192
 _COLUMNS_AT_ONCE = 16
 _MANY_COLUMNS, _FEWEST_ITEMS = 64, 3
 _CLOSE, _LARGEST = 0.05, 0.97
-_SHARES = (0.9, 0.997)
+_SHARES = (0.9, 0.99)
 
 
 def spares_help(columns: int, units: int) -> bool:
@@ -54,19 +54,18 @@ def start_with_spares(problem: Problem, progress: Callable[[int], Any] | None = 
     |s u| max |v| ≈ ρ_g. Almost all of the squared error then sits in few entries whose products happen to lack a
     sign or a size. So twice, worst column first, each looks at the 16 free units closest to its scale, solves its
     worst entries with each of them added, and takes the one that leaves the least squared error; then the entries are
-    solved anew that hold 90 %, the second time 99.7 %, of the squared error. An added unit never makes an entry
-    worse, as its weights may stay pruned.
+    solved anew that hold 90 %, the second time 99 %, of the squared error in units of ρ_g. An added unit never makes
+    an entry worse, as its weights may stay pruned.
     """
     wanted = wanted_sizes(problem)
     pruned = Pruned.nothing(problem, matched_units(problem, wanted))
     units = units_by_column(pruned.serves, problem.columns)
-    rows = np.arange(len(problem.target))
-    entries = np.repeat(rows, problem.columns), np.tile(np.arange(problem.columns), len(rows))
-    solve_entries(problem, pruned, units, *entries, progress)
+    everywhere = np.ones(problem.target.shape, dtype=np.bool_)
+    solve_entries(problem, pruned, units, *entries_where(everywhere, problem.v), progress)
     for share in _SHARES:
         _add_one_each(problem, pruned, units, wanted, progress)
         units = units_by_column(pruned.serves, problem.columns)
-        solve_entries(problem, pruned, units, *_worst_entries(pruned.error, share))
+        solve_entries(problem, pruned, units, *entries_where(_worst(pruned.error / wanted, share), problem.v))
     return pruned
 
 
@@ -131,10 +130,10 @@ def _take(serves: Ints, batch: Ints, candidates: Ints, order: NDArray[np.intp]) 
             serves[left[0]] = column
 
 
-def _worst_entries(error: Floats, share: float) -> tuple[Ints, Ints]:
-    """The fewest entries that hold ``share`` of the squared error."""
-    squares = np.sort((error**2).ravel())[::-1]
-    held = np.cumsum(squares)
+def _worst(error: Floats, share: float) -> NDArray[np.bool_]:
+    """Where the fewest entries are that hold ``share`` of the squared error."""
+    errors = (error**2).astype(np.float32)
+    squares = np.sort(errors, axis=None)[::-1]
+    held = np.cumsum(squares, dtype=np.float64)
     least = squares[min(int(np.searchsorted(held, share * held[-1])), len(held) - 1)]
-    rows, columns = np.nonzero((error**2 >= least) & (error != 0.0))
-    return rows, columns
+    return (errors >= least) & (errors > 0.0)

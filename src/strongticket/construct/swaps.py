@@ -52,6 +52,8 @@ def swap_search(
     search ends after ``rounds`` rounds, after 200 rounds without a change, when every |error| ≤ ``tol``, or when
     ``seconds`` are over. ``progress`` counts 64 subset sums per round and row, up to those of ``rounds`` rounds.
     """
+    if rounds == 0:
+        return
     per_round, done = PROPOSALS * len(problem.target), 0
     cost = problem.cost(pruned.error)
     groups = [pruned.units_of(column) for column in range(problem.columns)]
@@ -79,8 +81,6 @@ def swap_search(
 
 
 def _chances(seed: int, name: str, rounds: int) -> Iterator[NDArray[np.float64]]:
-    if rounds == 0:
-        return
     source = Source(seed=seed, name=f"{name}/swaps", shape=(rounds, 1 + 2 * PROPOSALS), law=Uniform(1.0))
     for start in range(0, rounds, 64):
         yield from 0.5 + 0.5 * source.tile(slice(start, min(start + 64, rounds))).astype(np.float64)

@@ -64,6 +64,19 @@ def solve(
     """
     items, targets = np.asarray(items), np.asarray(targets)
     _check(items, targets, tol)
+    return solve_checked(items, targets, tol=tol, threads=threads, progress=progress, backend=backend)
+
+
+def solve_checked(
+    items: NDArray[Any],
+    targets: NDArray[Any],
+    *,
+    tol: float = 0.0,
+    threads: int | None = None,
+    progress: Callable[[int], Any] | None = None,
+    backend: str = "numba",
+) -> Solution:
+    """``solve`` for arrays that are known to have the right shapes and sums that neither overflow nor are NaN."""
     threads = resolve_threads(threads)
     solver = load_backend(backend)
     masks = np.empty(items.shape, dtype=np.bool_)
