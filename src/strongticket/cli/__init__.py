@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import strongticket
-from strongticket.cli import demo, generate, report, reproduce, results, search, solve, theory, ticket
+from strongticket.cli import construct, demo, generate, report, reproduce, results, search, solve, theory, ticket
 from strongticket.cli.output import report_errors
 
 app = typer.Typer(
@@ -38,6 +38,7 @@ app.command("demo")(demo.command)
 app.command("reproduce")(reproduce.command)
 app.command("results")(results.command)
 app.command("report")(report.command)
+app.command("construct")(construct.command)
 app.command("search")(search.command)
 app.command("generate")(generate.command)
 app.command("solve")(solve.command)

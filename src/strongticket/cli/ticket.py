@@ -161,4 +161,4 @@ def _spec(ticket: Ticket) -> Any:
 
 def _architecture(ticket: Ticket) -> str:
     architecture = ticket.architecture
-    return architecture["class"] if architecture["kind"] == "huggingface" else architecture["kind"]
+    return architecture.get("class", architecture["kind"])

@@ -24,7 +24,7 @@ class HeadErrors:
     vo_spectral: float
 
 
-class _Printable:
+class Printable:
     """Prints as its table."""
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class _Printable:
 
 
 @dataclass(frozen=True)
-class AttentionReport(_Printable):
+class AttentionReport(Printable):
     """``output_error`` is max_i ‖Attn_S(x_i) - Attn_T(x_i)‖ over the given inputs, as in Theorem 3.
 
     ``certificate`` bounds it for every input with norms up to ``alpha``, the largest norm among them.
@@ -65,7 +65,7 @@ class AttentionReport(_Printable):
 
 
 @dataclass(frozen=True)
-class TransformerReport(_Printable):
+class TransformerReport(Printable):
     """``block_errors[b]`` is the largest ‖x_i - x'_i‖ after block b, with the bound of the certificate up to there."""
 
     block_errors: tuple[float, ...]

@@ -22,7 +22,7 @@ def with_one(x: Tensor, bias: bool) -> Tensor:
 
 
 def _tensor(matrix: Array) -> Tensor:
-    return torch.from_numpy(np.array(matrix, order="C"))
+    return torch.tensor(np.ascontiguousarray(matrix))
 
 
 class MergedMap(nn.Module):

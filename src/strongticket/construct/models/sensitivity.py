@@ -80,7 +80,7 @@ def merged_model(target: ModelTarget) -> tuple[nn.Module, dict[tuple[str, str], 
 def last_hidden_state(model: nn.Module, samples: Mapping[str, Any]) -> Tensor:
     """The last hidden state at the positions of ``samples`` that are not padding, (positions, d)."""
     base: Any = getattr(model, "base_model", model)
-    states = base(**samples).last_hidden_state
+    states = base(**{**samples, "use_cache": False}).last_hidden_state
     mask = samples.get("attention_mask")
     return states.flatten(0, 1) if mask is None else states[mask.bool()]
 

@@ -1,0 +1,85 @@
+"""Two models side by side on texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.table import Table
+
+from strongticket.construct.report import Printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor, nn
+
+_BATCH = 16
+_FEWEST_TEXTS = 3
+
+
+@dataclass(frozen=True)
+class Comparison(Printable):
+    """How alike two models are on ``texts`` texts.
+
+    A text's embedding is the mean of the last hidden state over its tokens. ``mean_cosine`` and ``min_cosine`` compare
+    the two embeddings of each text, ``rank_correlation`` (Spearman's) the cosines of all pairs of texts in the one
+    model with those in the other, and ``same_token`` is the share of positions at which both models with a language
+    head have the same most likely token.
+    """
+
+    texts: int
+    mean_cosine: float
+    min_cosine: float
+    rank_correlation: float
+    same_token: float | None
+
+    def __rich__(self) -> Table:
+        """One row per number."""
+        table = Table("", "ticket against model", title=f"Compared on {self.texts:,} texts")
+        table.add_row("cosine of embeddings, mean", f"{self.mean_cosine:.6f}")
+        table.add_row("cosine of embeddings, least", f"{self.min_cosine:.6f}")
+        table.add_row("rank correlation of similarities", f"{self.rank_correlation:.6f}")
+        if self.same_token is not None:
+            table.add_row("same most likely token", f"{self.same_token:.4%}")
+        return table
+
+
+def compare_models(original: nn.Module, other: nn.Module, tokenizer: Any, texts: Sequence[str]) -> Comparison:
+    """Run both models on the same texts, up to 128 tokens of each."""
+    import torch
+    from scipy.stats import spearmanr
+
+    if len(texts) < _FEWEST_TEXTS:
+        raise ValueError(f"a comparison needs at least {_FEWEST_TEXTS} texts, got {len(texts)}")
+    embeddings: tuple[list[Tensor], list[Tensor]] = ([], [])
+    same, positions = 0, 0
+    with torch.inference_mode():
+        for start in range(0, len(texts), _BATCH):
+            inputs = tokenise(tokenizer, texts[start : start + _BATCH])
+            mask = inputs["attention_mask"].bool()
+            tokens = []
+            for model, found in zip((original, other), embeddings, strict=True):
+                outputs: Any = model(**inputs, output_hidden_states=True)
+                states = outputs.hidden_states[-1] * mask[..., None]
+                found.append(states.sum(dim=1) / mask.sum(dim=1, keepdim=True))
+                if "logits" in outputs:
+                    tokens.append(outputs.logits.argmax(dim=-1))
+            if tokens:
+                same += int(((tokens[0] == tokens[1]) & mask).sum())
+                positions += int(mask.sum())
+    first, second = (torch.nn.functional.normalize(torch.cat(found).double(), dim=-1).numpy() for found in embeddings)
+    cosines = (first * second).sum(axis=1)
+    upper = np.triu_indices(len(texts), 1)
+    ranks = float(spearmanr((first @ first.T)[upper], (second @ second.T)[upper]).statistic)
+    return Comparison(
+        len(texts), float(cosines.mean()), float(cosines.min()), ranks, same / positions if positions else None
+    )
+
+
+def tokenise(tokenizer: Any, texts: Sequence[str], longest: int = 128) -> dict[str, Tensor]:
+    """Inputs of a model, padded to the longest text."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return dict(tokenizer(list(texts), padding=True, truncation=True, max_length=longest, return_tensors="pt"))

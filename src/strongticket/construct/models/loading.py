@@ -1,0 +1,47 @@
+"""Pretrained models from a folder or the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from strongticket.families import FAMILIES, family_of
+
+
+def load_model(place: str) -> Any:
+    """The model in a folder, or of that name on the hub, in the class that its configuration names, in float32."""
+    transformers = _transformers()
+    config = transformers.AutoConfig.from_pretrained(_checked(place))
+    name = (config.architectures or ["none"])[0]
+    if family_of(name) is None:
+        known = ", ".join(cls for family in FAMILIES.values() for cls in family.classes)
+        raise ValueError(f"{place} holds a model of class {name}; those that can be constructed are {known}")
+    bars = transformers.utils.logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        return getattr(transformers, name).from_pretrained(place, dtype="float32").eval()
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def load_tokenizer(place: str) -> Any:
+    """The tokenizer beside a model."""
+    return _transformers().AutoTokenizer.from_pretrained(_checked(place))
+
+
+def _checked(place: str) -> str:
+    if place.startswith((".", "/", "~")) and not Path(place).expanduser().is_dir():
+        raise ValueError(f"{place} is no folder; give a folder with a model of transformers, or a name on the hub")
+    return place
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise ImportError(
+            "models of Hugging Face need the package 'transformers': pip install 'strongticket[hf]'"
+        ) from None
+    return transformers
