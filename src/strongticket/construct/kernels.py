@@ -6,6 +6,7 @@ with 0: a padded item is 0 and changes no sum.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -126,3 +127,27 @@ def probe(
                 for j in range(m):
                     items[b, k, q, j] = np.float64(v[row, units[column, j]]) * weight[column, j]
                 items[b, k, q, m] = np.float64(v[row, unit]) * u[column, unit] if unit >= 0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def take_best(serves: Any, batch: Any, candidates: Any, cost: Any) -> None:
+    """Each column of ``batch`` takes the candidate of the least cost that none before it has taken."""
+    for b in range(batch.size):
+        best, chosen = np.inf, -1
+        for k in range(candidates.shape[1]):
+            unit = candidates[b, k]
+            if unit >= 0 and serves[unit] < 0 and cost[b, k] < best:
+                best, chosen = cost[b, k], unit
+        if chosen >= 0:
+            serves[chosen] = batch[b]
+
+
+@njit(nogil=True, cache=True)
+def count_sizes(target: Any, largest: float, per_octave: int, counts: Any) -> None:
+    """Count the entries of each column by size: bin -1 holds |w| = largest, each one before it 1/per_octave octave."""
+    bins = counts.shape[1]
+    for row in range(target.shape[0]):
+        for column in range(target.shape[1]):
+            size = abs(target[row, column]) / largest
+            place = bins - 1 + round(per_octave * math.log2(size)) if size > 0.0 else 0
+            counts[column, max(place, 0)] += 1

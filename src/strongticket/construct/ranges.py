@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from strongticket.construct.kernels import count_sizes
 from strongticket.subsetsum import solve
 from strongticket.subsetsum.problems import random_problems
 
@@ -126,14 +127,11 @@ def expected_square(target: NDArray[np.float64], counts: Iterable[int]) -> NDArr
 
 def _sizes_by_column(target: NDArray[np.float64]) -> tuple[float, NDArray[np.intp]]:
     """The largest |w|, and how many entries of each column lie in each bin of a quarter octave below it."""
-    sizes = np.abs(target)
-    largest, columns = float(sizes.max(initial=0.0)), target.shape[1]
-    steps = np.arange(_SMALLEST_ENTRY_OCTAVE * _STEPS_PER_OCTAVE, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        octaves = np.nan_to_num(np.log2((sizes / largest).astype(np.float32)), nan=-np.inf)
-    bins = np.clip(np.rint(_STEPS_PER_OCTAVE * octaves), steps[0], 0).astype(np.intp) - steps[0]
-    counts = np.bincount((bins + np.arange(columns) * len(steps)).ravel(), minlength=columns * len(steps))
-    return largest, counts.reshape(columns, -1)
+    largest = float(np.abs(target).max(initial=0.0))
+    counts = np.zeros((target.shape[1], 1 - _SMALLEST_ENTRY_OCTAVE * _STEPS_PER_OCTAVE), dtype=np.intp)
+    if largest > 0.0:
+        count_sizes(target, largest, _STEPS_PER_OCTAVE, counts)
+    return largest, counts
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strongticket.construct.kernels import match, probe
+from strongticket.construct.kernels import match, probe, take_best
 from strongticket.construct.prune import Pruned, entries_where, solve_entries, units_by_column
 from strongticket.construct.ranges import column_scales
 
@@ -117,17 +117,9 @@ def _add_one_each(
             )
             found = problem.solve(items.reshape(-1, items.shape[-1]), targets.ravel())
             cost = np.sum(found.residuals.reshape(shape) ** 2, axis=2)
-            _take(pruned.serves, batch, candidates, np.argsort(cost, axis=1, kind="stable"))
+            take_best(pruned.serves, batch, candidates, cost)
         if progress is not None:
             progress(len(batch) * _CANDIDATES * rows)
-
-
-def _take(serves: Ints, batch: Ints, candidates: Ints, order: NDArray[np.intp]) -> None:
-    """Each column takes the best of its candidates that none before it has taken."""
-    for column, units in zip(batch, np.take_along_axis(candidates, order, axis=1), strict=True):
-        left = units[(units >= 0) & (serves[units] < 0)]
-        if len(left):
-            serves[left[0]] = column
 
 
 def _worst(error: Floats, share: float) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from strongticket.construct.relu import prune_relu_pair
 from strongticket.parallel import resolve_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -90,27 +91,39 @@ def run_tasks(
 def _run_on_workers(
     tasks: Sequence[PairTask], workers: int | None, backend: str, progress: Callable[[int], Any] | None
 ) -> list[Pair]:
-    import joblib
-
     alone = [task.with_one_thread() for task in tasks]
-    jobs = workers if workers is not None else resolve_threads(None) if backend == "loky" else -1
     largest_first = sorted(range(len(tasks)), key=lambda place: -tasks[place].subset_sums)
     found: dict[int, Pair] = {}
-    with joblib.parallel_config(backend, n_jobs=jobs):
-        parallel = joblib.Parallel(return_as="generator_unordered")
-        results = parallel(joblib.delayed(_run)(place, alone[place]) for place in largest_first)
-        try:
-            for place, pair in results:
-                found[place] = pair
-                if progress is not None:
-                    progress(tasks[place].subset_sums)
-        finally:
-            with warnings.catch_warnings():
-                # Closed before the end, joblib cancels what still runs, as it should, and warns about it.
-                warnings.filterwarnings("ignore", message=".*tasks")
-                results.close()
+    with closing(unordered(_run, ((place, alone[place]) for place in largest_first), workers, backend)) as results:
+        for place, pair in results:
+            found[place] = pair
+            if progress is not None:
+                progress(tasks[place].subset_sums)
     return [found[place] for place in range(len(tasks))]
 
 
 def _run(place: int, task: PairTask) -> tuple[int, Pair]:
     return place, task.run()
+
+
+def unordered(
+    function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], workers: int | None, backend: str
+) -> Generator[Any, None, None]:
+    """What ``function`` returns for each of ``arguments``, taken when a worker is free, in the order of finishing.
+
+    Close it to cancel what is left.
+    """
+    import joblib
+
+    jobs = workers if workers is not None else resolve_threads(None) if backend in ("loky", "threading") else -1
+    with joblib.parallel_config(backend, n_jobs=jobs):
+        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
+        results = parallel(joblib.delayed(function)(*values) for values in arguments)
+        try:
+            for result in results:  # noqa: UP028 - close() must reach joblib's generator below, not here
+                yield result
+        finally:
+            with warnings.catch_warnings():
+                # Closed before the end, joblib cancels what still runs, as it should, and warns about it.
+                warnings.filterwarnings("ignore", message=".*tasks")
+                results.close()

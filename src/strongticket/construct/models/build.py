@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,12 +15,12 @@ from strongticket.construct.progress import counting
 from strongticket.construct.search import Search
 from strongticket.construct.spares import spares_help
 from strongticket.construct.targets.models import read_model
-from strongticket.parallel import resolve_threads
+from strongticket.construct.tasks import unordered
 from strongticket.ticket import Ticket
 from strongticket.ticket.huggingface import describe_constructed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
     from pathlib import Path
 
     from strongticket.construct.models.job import FoundPair
@@ -100,8 +101,11 @@ def model(
         for place, matrix in matrices(target)
     )
     found: dict[str, FoundPair] = {}
-    with counting(progress, _entries(target)) as advance:
-        for pair, entries in _run(jobs, None if folder is None else Parts(folder), workers, backend):
+    with (
+        counting(progress, _entries(target)) as advance,
+        closing(_run(jobs, None if folder is None else Parts(folder), workers, backend)) as results,
+    ):
+        for pair, entries in results:
             found[pair.name] = pair
             if advance is not None:
                 advance(entries)
@@ -139,9 +143,8 @@ def _entries(target: ModelTarget) -> int:
 
 def _run(
     jobs: Iterator[Job], parts: Parts | None, workers: int | None, backend: str
-) -> Iterator[tuple[FoundPair, int]]:
+) -> Generator[tuple[FoundPair, int], None, None]:
     """The pairs as they are finished, and how many entries each has; those in ``parts`` are not made again."""
-    import joblib
     from threadpoolctl import threadpool_limits
 
     done: list[tuple[FoundPair, int]] = []
@@ -154,10 +157,10 @@ def _run(
             else:
                 done.append((known, job.target.size))
 
-    count = workers if workers is not None else resolve_threads(None) if backend in ("threading", "loky") else -1
-    with threadpool_limits(1, user_api="blas"), joblib.parallel_config(backend, n_jobs=count):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
-        results = parallel(joblib.delayed(_solve)(job) for job in open_jobs())
+    with (
+        threadpool_limits(1, user_api="blas"),
+        closing(unordered(_solve, ((job,) for job in open_jobs()), workers, backend)) as results,
+    ):
         for job, pair in results:
             if parts is not None:
                 parts.save(job, pair)

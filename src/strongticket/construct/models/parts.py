@@ -29,7 +29,7 @@ class Parts:
     def load(self, job: Job) -> FoundPair | None:
         """What was found for this very job before; None if it is missing or damaged."""
         try:
-            with np.load(self._path(job.key), allow_pickle=False) as stored:
+            with open(self._path(job.key), "rb") as file, np.load(file, allow_pickle=False) as stored:
                 about = json.loads(bytes(stored["about"]))
                 bits = stored["first"], stored["second"]
         except (FileNotFoundError, ValueError, KeyError, EOFError, zipfile.BadZipFile):

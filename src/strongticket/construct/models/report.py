@@ -52,7 +52,7 @@ class ModelReport(Printable):
     def __rich__(self) -> Table:
         """One row per layer."""
         table = Table(title="Ticket against model, layer by layer")
-        table.add_column("layer", no_wrap=True)
+        table.add_column("layer", overflow="fold")
         for column in ("units", "entry", "spectral", "output"):
             table.add_column(column, justify="right", no_wrap=True)
         for layer in self.layers:
