@@ -73,7 +73,13 @@ FAMILIES = {
     for family in (
         Family(
             name="bert",
-            classes={"BertModel": "", "BertForMaskedLM": "bert."},
+            classes={
+                "BertModel": "",
+                "BertForMaskedLM": "bert.",
+                "BertForSequenceClassification": "bert.",
+                "BertForTokenClassification": "bert.",
+                "BertForQuestionAnswering": "bert.",
+            },
             block="encoder.layer.{}",
             attention="attention",
             inside=("self.query", "self.key", "self.value", "output.dense"),
@@ -83,7 +89,12 @@ FAMILIES = {
         ),
         Family(
             name="gpt2",
-            classes={"GPT2Model": "", "GPT2LMHeadModel": "transformer."},
+            classes={
+                "GPT2Model": "",
+                "GPT2LMHeadModel": "transformer.",
+                "GPT2ForSequenceClassification": "transformer.",
+                "GPT2ForTokenClassification": "transformer.",
+            },
             block="h.{}",
             attention="attn",
             inside=("c_attn", "c_proj"),

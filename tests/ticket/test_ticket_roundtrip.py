@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import numpy as np
 import pytest
 import torch
-from ticket_examples import CONSTRUCTED, LAWS, MODELS, constructed, found, output
+from ticket_examples import CONSTRUCTED, LABELS, LAWS, MODELS, constructed, found, output
 
 from strongticket import Normal, Source
 from strongticket.ticket import Entry, Part, Ticket, TicketError
@@ -116,6 +117,23 @@ def test_models(name, law, tmp_path):
     assert state.keys() == wanted.keys()
     assert all(torch.equal(state[key], wanted[key]) for key in wanted)
     assert loaded.verify().ok
+
+
+def test_classifiers_keep_the_names_of_their_labels(tmp_path):
+    _, ticket, _ = found("BertForSequenceClassification")
+    ticket.save_pretrained(tmp_path)
+    config = Ticket.from_pretrained(tmp_path).module().config
+    assert config.id2label == LABELS
+    assert config.label2id == {label: place for place, label in LABELS.items()}
+    assert json.loads((tmp_path / "config.json").read_text())["format_version"] == "1.1"
+
+
+@pytest.mark.parametrize("labels", [["a", 1], "ab", {"0": "a"}, ["x"] * 2000])
+def test_labels_that_are_no_names(labels):
+    _, ticket, _ = found("BertForSequenceClassification")
+    architecture = ticket.architecture | {"config": ticket.architecture["config"] | {"labels": labels}}
+    with pytest.raises(TicketError, match=r"architecture\.config\.labels"):
+        Ticket(ticket.entries, ticket.kept, architecture)
 
 
 def test_tied_embeddings_are_stored_and_built_once():

@@ -15,7 +15,17 @@ from strongticket.ticket import Entry, Part, Ticket
 
 LAWS = {"uniform": Uniform(0.1), "normal": Normal(0.05), "signed": Signed(0.03)}
 CONSTRUCTED = ("linear", "relu", "network", "attention", "attention-bias", "transformer")
-MODELS = ("GPT2Model", "GPT2LMHeadModel", "BertModel", "BertForMaskedLM")
+MODELS = (
+    "GPT2Model",
+    "GPT2LMHeadModel",
+    "GPT2ForSequenceClassification",
+    "BertModel",
+    "BertForMaskedLM",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
+    "BertForQuestionAnswering",
+)
+LABELS = {0: "bad", 1: "so so", 2: "good"}
 
 
 def uniform(seed: int, *shape: int) -> np.ndarray:
@@ -55,7 +65,14 @@ def small_model(name: str) -> torch.nn.Module:
     torch.manual_seed(0)
     if name.startswith("GPT2"):
         config = transformers.GPT2Config(
-            n_embd=24, n_layer=2, n_head=2, vocab_size=61, n_positions=16, bos_token_id=0, eos_token_id=0
+            n_embd=24,
+            n_layer=2,
+            n_head=2,
+            vocab_size=61,
+            n_positions=16,
+            bos_token_id=0,
+            eos_token_id=0,
+            pad_token_id=1,
         )
     else:
         config = transformers.BertConfig(
@@ -66,6 +83,8 @@ def small_model(name: str) -> torch.nn.Module:
             vocab_size=61,
             max_position_embeddings=16,
         )
+    if name.endswith("Classification"):
+        config.id2label, config.label2id = LABELS, {label: place for place, label in LABELS.items()}
     return getattr(transformers, name)(config).eval()
 
 

@@ -15,6 +15,7 @@ from strongticket.source import Source, law_from_dict
 from strongticket.ticket import checks, packing, structures
 from strongticket.ticket.entry import Part
 from strongticket.ticket.errors import TicketError, TicketWarning
+from strongticket.ticket.huggingface import CLASSIFIERS
 from strongticket.ticket.parameters import parameter_shapes
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from strongticket.ticket.structures import PairPlace
 
 MAJOR, MINOR = 1, 1
-SINCE = {"model": 1}
-"""The minor version that an architecture's kind came with, where it is not 0."""
+SINCE = {"model": 1} | dict.fromkeys(CLASSIFIERS, 1)
+"""The minor version that an architecture's kind or class came with, where it is not 0."""
 GENERATOR = {"name": "philox-4x32-10", "version": 1}
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
@@ -104,6 +105,15 @@ def mask_dict(entry: Entry, encoding: str, digest: str) -> dict[str, Any]:
     return out
 
 
+def minor_version(architecture: Mapping[str, Any]) -> int:
+    """The first minor version that has this kind of architecture and, of a Hugging Face model, this class.
+
+    >>> minor_version({"kind": "linear"}), minor_version({"kind": "model", "class": "BertModel"})
+    (0, 1)
+    """
+    return max(SINCE.get(architecture.get(key, ""), 0) for key in ("kind", "class"))
+
+
 def sealed(config: dict[str, Any]) -> dict[str, Any]:
     """``config`` with the digest of all its other keys under ``config_digest``."""
     return config | {"config_digest": _config_digest(config)}
@@ -140,9 +150,10 @@ def read(config: dict[str, Any]) -> Spec:
         {name: spec.shape for name, spec in kept.items()},
         unknown,
     )
-    kind = config["architecture"]["kind"]
-    if minor < SINCE.get(kind, 0):
-        raise TicketError("architecture.kind", f"version {MAJOR}.{minor} has no {kind!r}")
+    for key in ("kind", "class"):
+        found = config["architecture"].get(key)
+        if minor < SINCE.get(found, 0):
+            raise TicketError(f"architecture.{key}", f"version {MAJOR}.{minor} has no {found!r}")
     if unknown:
         warnings.warn(
             f"the ticket has format version {config['format_version']}, newer than {MAJOR}.{MINOR}; "

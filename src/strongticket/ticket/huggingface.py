@@ -44,12 +44,22 @@ _IGNORED = _keys(
     "task_specific_params is_encoder_decoder gradient_checkpointing n_ctx _num_labels output_past directionality "
     "pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type"
 )
+_LABELS = "labels"
+CLASSIFIERS: dict[str, tuple[str, frozenset[str]]] = {
+    "GPT2ForSequenceClassification": ("GPT2Config", _GPT2 | {_LABELS}),
+    "GPT2ForTokenClassification": ("GPT2Config", _GPT2 | {_LABELS, "classifier_dropout", "hidden_dropout"}),
+    "BertForSequenceClassification": ("BertConfig", _BERT | {_LABELS}),
+    "BertForTokenClassification": ("BertConfig", _BERT | {_LABELS}),
+    "BertForQuestionAnswering": ("BertConfig", _BERT | {_LABELS}),
+}
+"""Classes whose configuration also lists the names of their ``labels``."""
 CLASSES: dict[str, tuple[str, frozenset[str]]] = {
     "GPT2Model": ("GPT2Config", _GPT2),
     "GPT2LMHeadModel": ("GPT2Config", _GPT2),
     "BertModel": ("BertConfig", _BERT),
     "BertForMaskedLM": ("BertConfig", _BERT),
-}
+} | CLASSIFIERS
+_MOST_IN_A_LIST = 1024
 _LAYERS = ("n_layer", "num_hidden_layers")
 _INEXPRESSIBLE = {"bert": ("is_decoder", "add_cross_attention"), "gpt2": ("add_cross_attention",)}
 
@@ -67,7 +77,7 @@ def check_architecture(
         field = f"architecture.config.{key}" if key in allowed else f"architecture.config[{checks.shown(key)}]"
         if key not in allowed:
             raise TicketError(field, f"is no setting of {name} that a ticket may have")
-        for item in value if isinstance(value, list) and len(value) <= 64 else [value]:
+        for item in value if isinstance(value, list) and len(value) <= _MOST_IN_A_LIST else [value]:
             if isinstance(item, dict | list):
                 raise TicketError(field, f"must be a plain value, got {checks.shown(value)}")
             if isinstance(item, float):
@@ -76,6 +86,8 @@ def check_architecture(
                 checks.integer(item, field, -1, 2**40)
         if key in _LAYERS:
             checks.integer(value, field, 0, len(shapes))
+        if key == _LABELS and not (isinstance(value, list) and all(isinstance(label, str) for label in value)):
+            raise TicketError(field, f"must list up to {_MOST_IN_A_LIST} names, got {checks.shown(value)}")
     for alias, of in checks.mapping(architecture["tied"], "architecture.tied").items():
         checks.name(alias, "architecture.tied")
         if alias in shapes or not isinstance(of, str) or of not in shapes:
@@ -108,6 +120,8 @@ def describe(model: torch.nn.Module) -> dict[str, Any]:
             settings[key] = value
         elif key not in _IGNORED:
             raise TicketError(f"architecture.config.{key}", f"cannot be stored in a ticket: {checks.shown(value)}")
+    if name in CLASSIFIERS:
+        settings[_LABELS] = [str(config.id2label[place]) for place in range(config.num_labels)]
     first: dict[int, str] = {id(parameter): key for key, parameter in model.named_parameters()}
     tied = {
         key: first[id(parameter)]
@@ -159,7 +173,7 @@ def empty(architecture: dict[str, Any], config: Any = None) -> torch.nn.Module:
     transformers = _transformers()
     try:
         if config is None:
-            config = getattr(transformers, CLASSES[architecture["class"]][0])(**architecture["config"])
+            config = _config(architecture["class"], architecture["config"])
         with torch.device("meta"):
             return getattr(transformers, architecture["class"])(config)
     except Exception as error:
@@ -203,7 +217,7 @@ def filled(name: str, settings: dict[str, Any], tensors: Mapping[str, torch.Tens
     import torch
 
     transformers = _transformers()
-    config = getattr(transformers, CLASSES[name][0])(**settings)
+    config = _config(name, settings)
     bars = transformers.utils.logging
     shown = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
@@ -213,6 +227,15 @@ def filled(name: str, settings: dict[str, Any], tensors: Mapping[str, torch.Tens
     finally:
         if shown:
             bars.enable_progress_bar()
+
+
+def _config(name: str, settings: dict[str, Any]) -> Any:
+    """The configuration of class ``name``; lists of labels become transformers' two dictionaries."""
+    given = {key: value for key, value in settings.items() if key != _LABELS}
+    if _LABELS in settings:
+        given["id2label"] = dict(enumerate(settings[_LABELS]))
+        given["label2id"] = {label: place for place, label in enumerate(settings[_LABELS])}
+    return getattr(_transformers(), CLASSES[name][0])(**given)
 
 
 def _transformers() -> Any:

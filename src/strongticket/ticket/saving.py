@@ -37,7 +37,7 @@ def contents(ticket: Ticket, *, compress: bool) -> tuple[dict[str, Any], dict[st
             kept[name]["constant"] = True
     config = {
         "format": "strongticket",
-        "format_version": f"{format.MAJOR}.{format.SINCE.get(ticket.architecture['kind'], 0)}",
+        "format_version": f"{format.MAJOR}.{format.minor_version(ticket.architecture)}",
         "library_version": __version__,
         "finder": ticket.finder,
         "architecture": ticket.architecture,

@@ -25,15 +25,15 @@ class Comparison(Printable):
 
     A text's embedding is the mean of the last hidden state over its tokens. ``mean_cosine`` and ``min_cosine`` compare
     the two embeddings of each text, ``rank_correlation`` (Spearman's) the cosines of all pairs of texts in the one
-    model with those in the other, and ``same_token`` is the share of positions at which both models with a language
-    head have the same most likely token.
+    model with those in the other. ``same_choice`` is the share of positions (of texts, for classifiers of whole texts)
+    for which the largest output of both models, a token or a label, is the same; None for models without a head.
     """
 
     texts: int
     mean_cosine: float
     min_cosine: float
     rank_correlation: float
-    same_token: float | None
+    same_choice: float | None
 
     def __rich__(self) -> Table:
         """One row per number."""
@@ -41,8 +41,8 @@ class Comparison(Printable):
         table.add_row("cosine of embeddings, mean", f"{self.mean_cosine:.6f}")
         table.add_row("cosine of embeddings, least", f"{self.min_cosine:.6f}")
         table.add_row("rank correlation of similarities", f"{self.rank_correlation:.6f}")
-        if self.same_token is not None:
-            table.add_row("same most likely token", f"{self.same_token:.4%}")
+        if self.same_choice is not None:
+            table.add_row("same largest output", f"{self.same_choice:.4%}")
         return table
 
 
@@ -54,27 +54,29 @@ def compare_models(original: nn.Module, other: nn.Module, tokenizer: Any, texts:
     if len(texts) < _FEWEST_TEXTS:
         raise ValueError(f"a comparison needs at least {_FEWEST_TEXTS} texts, got {len(texts)}")
     embeddings: tuple[list[Tensor], list[Tensor]] = ([], [])
-    same, positions = 0, 0
+    same, answers = 0, 0
     with torch.inference_mode():
         for start in range(0, len(texts), _BATCH):
             inputs = tokenise(tokenizer, texts[start : start + _BATCH])
             mask = inputs["attention_mask"].bool()
-            tokens = []
+            choices = []
             for model, found in zip((original, other), embeddings, strict=True):
                 outputs: Any = model(**inputs, output_hidden_states=True)
                 states = outputs.hidden_states[-1] * mask[..., None]
                 found.append(states.sum(dim=1) / mask.sum(dim=1, keepdim=True))
                 if "logits" in outputs:
-                    tokens.append(outputs.logits.argmax(dim=-1))
-            if tokens:
-                same += int(((tokens[0] == tokens[1]) & mask).sum())
-                positions += int(mask.sum())
+                    choices.append(outputs.logits.argmax(dim=-1))
+            if choices:
+                equal = choices[0] == choices[1]
+                if equal.dim() > 1:
+                    equal = equal[mask]
+                same, answers = same + int(equal.sum()), answers + equal.numel()
     first, second = (torch.nn.functional.normalize(torch.cat(found).double(), dim=-1).numpy() for found in embeddings)
     cosines = (first * second).sum(axis=1)
     upper = np.triu_indices(len(texts), 1)
     ranks = float(spearmanr((first @ first.T)[upper], (second @ second.T)[upper]).statistic)
     return Comparison(
-        len(texts), float(cosines.mean()), float(cosines.min()), ranks, same / positions if positions else None
+        len(texts), float(cosines.mean()), float(cosines.min()), ranks, same / answers if answers else None
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 from strongticket.families import FAMILIES, family_of
@@ -10,8 +10,8 @@ from strongticket.families import FAMILIES, family_of
 
 def load_model(place: str) -> Any:
     """The model in a folder, or of that name on the hub, in the class that its configuration names, in float32."""
-    transformers = _transformers()
-    config = transformers.AutoConfig.from_pretrained(_checked(place))
+    transformers, place = _transformers(), _checked(place)
+    config = transformers.AutoConfig.from_pretrained(place)
     name = (config.architectures or ["none"])[0]
     if family_of(name) is None:
         known = ", ".join(cls for family in FAMILIES.values() for cls in family.classes)
@@ -32,9 +32,10 @@ def load_tokenizer(place: str) -> Any:
 
 
 def _checked(place: str) -> str:
-    if place.startswith((".", "/", "~")) and not Path(place).expanduser().is_dir():
+    expanded = os.path.expanduser(place)
+    if place.startswith((".", "/", "~")) and not os.path.isdir(expanded):
         raise ValueError(f"{place} is no folder; give a folder with a model of transformers, or a name on the hub")
-    return place
+    return expanded
 
 
 def _transformers() -> Any:
