@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from strongticket.construct import linear, relu
-from strongticket.construct.ranges import choose_range
+from strongticket.construct.linear import auto_range
+from strongticket.construct.ranges import choose_range, column_scales, expected_square, largest_scale_range
 from strongticket.source import Uniform
 
 SMALL = np.random.default_rng(0).normal(0, 0.05, (24, 24))
@@ -67,3 +68,74 @@ def test_edges():
     assert choose_range(np.full((2, 2), 1e-300), 8, products=False) == 2.0**-100
     assert choose_range(np.full((2, 2), 1e300), 8, products=False) == 2.0**100
     assert linear(np.zeros((2, 3)), items=4, range="auto").max_error == 0.0
+
+
+MANY = np.random.default_rng(2).normal(0, 0.05, (96, 64))
+HEAVY = 0.05 * np.random.default_rng(3).standard_t(3, (96, 64))
+
+
+class TestColumnScales:
+    @pytest.mark.parametrize("size", [2.0**-30, 1e-7, 3.7, 1e5])
+    def test_they_follow_the_size_of_the_target(self, size):
+        np.testing.assert_allclose(column_scales(size * MANY, 12), size * column_scales(MANY, 12), rtol=1e-9)
+
+    def test_they_follow_the_sizes_of_the_columns(self):
+        sizes = 2.0 ** np.linspace(-8, 0, 64)
+        ratio = column_scales(MANY * sizes, 12) / sizes / column_scales(MANY, 12)
+        assert 0.7 < ratio.min() <= ratio.max() < 1.4
+
+    def test_an_outlier_column_leaves_the_others_as_they_are(self):
+        spiked = MANY.copy()
+        spiked[:, 5] *= 100
+        ratio = column_scales(spiked, 12) / column_scales(MANY, 12)
+        assert 70 < ratio[5] < 140
+        others = np.delete(ratio, 5)
+        assert 0.8 < others.min() <= others.max() < 1.25
+
+    def test_a_column_without_entries_asks_for_the_least(self):
+        empty = MANY.copy()
+        empty[:, 3] = 0.0
+        found, full = column_scales(empty, 12), column_scales(MANY, 12)
+        assert 0 < found[3] < 0.01 * np.delete(found, 3).min()
+        assert np.array_equal(np.delete(found, 3), np.delete(full, 3))
+        assert column_scales(np.zeros((3, 4)), 12).tolist() == [1.0] * 4
+
+    def test_up_to_20_items_more_of_them_may_be_smaller(self):
+        scales = [column_scales(MANY, items).mean() for items in (6, 12, 20)]
+        assert scales == sorted(scales, reverse=True)
+        assert scales[0] > 1.3 * scales[-1]
+        assert np.array_equal(column_scales(MANY, 40), column_scales(MANY, 20))
+
+    def test_the_range_of_sources_reaches_the_largest(self):
+        largest = column_scales(MANY, 12).max()
+        assert largest_scale_range(MANY, 12) ** 2 == pytest.approx(largest, rel=1e-6)
+        assert largest_scale_range(np.zeros((2, 2)), 12) == 1.0
+
+
+def test_auto_serves_the_smaller_side_of_many_columns():
+    assert auto_range(MANY, 12 * 64, "assigned") == largest_scale_range(MANY, 12)
+    assert auto_range(MANY.T, 12 * 64, "assigned") == largest_scale_range(MANY, 12)
+    assert auto_range(MANY.T, 12 * 96, "paper") == choose_range(MANY, 12, products=True)
+    assert auto_range(SMALL, 12 * 24, "assigned") == choose_range(SMALL, 12, products=False)
+    assert linear(MANY.T, items=4, range="auto", refine=0).sources[0].law == Uniform(largest_scale_range(MANY, 4))
+
+
+class TestExpectedSquare:
+    @pytest.mark.parametrize("target", [MANY, HEAVY], ids=["normal", "heavy tails"])
+    def test_every_item_lowers_it(self, target):
+        found = expected_square(target, range(1, 41))
+        assert found[0] < np.sum(target**2)
+        assert (found > 0).all()
+        assert (np.diff(found) < 0).all()
+        assert np.array_equal(expected_square(target, [7, 30]), found[[6, 29]])
+
+    @pytest.mark.parametrize("target", [MANY, HEAVY], ids=["normal", "heavy tails"])
+    @pytest.mark.parametrize("items", [6, 9, 12])
+    def test_it_is_about_what_matched_units_leave(self, target, items):
+        found = np.sum(linear(target, items=items, range="auto", refine=0).errors() ** 2)
+        assert 0.2 < found / expected_square(target, [items])[0] < 5
+
+    def test_it_follows_the_square_of_the_target(self):
+        one, other = (expected_square(size * MANY, [4, 12, 30]) for size in (1.0, 1e-3))
+        np.testing.assert_allclose(other, 1e-6 * one, rtol=1e-9)
+        assert expected_square(np.zeros((3, 4)), [4, 30]).tolist() == [0.0, 0.0]

@@ -59,7 +59,7 @@ def command(
     """
     from strongticket import construct
     from strongticket.cluster import check_cluster, connected
-    from strongticket.construct.models.compare import tokenise
+    from strongticket.construct.models.compare import FEWEST_TEXTS, tokenise
     from strongticket.construct.models.loading import load_model, load_tokenizer
     from strongticket.construct.models.parts import Parts
     from strongticket.construct.models.plan import check_choice
@@ -71,9 +71,11 @@ def command(
     if (out / "ticket.safetensors").exists():
         raise ValueError(f"{out} holds a ticket already; give another folder, or remove it")
     texts = {path: _texts(path) for path in (samples, compare) if path is not None}
+    if compare is not None and len(texts[compare]) < FEWEST_TEXTS:
+        raise ValueError(f"{compare} must hold at least {FEWEST_TEXTS} texts to compare, got {len(texts[compare])}")
     original = load_model(model)
     tokenizer = load_tokenizer(model) if texts else None
-    inputs = tokenise(tokenizer, texts[samples or compare][:_SAMPLES]) if texts else None  # type: ignore[index]
+    inputs = tokenise(tokenizer, texts[samples or compare][:_SAMPLES], original) if texts else None  # type: ignore[index]
 
     start = perf_counter()
     parts = Parts(out / "parts")

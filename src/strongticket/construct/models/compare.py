@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ from rich.table import Table
 from strongticket.construct.report import Printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from torch import Tensor, nn
 
 _BATCH = 16
-_FEWEST_TEXTS = 3
+_LONGEST = 128
+FEWEST_TEXTS = 3
+"""With fewer, ranks of similarities say nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +50,17 @@ class Comparison(Printable):
 
 
 def compare_models(original: nn.Module, other: nn.Module, tokenizer: Any, texts: Sequence[str]) -> Comparison:
-    """Run both models on the same texts, up to 128 tokens of each."""
+    """Run both models on the same texts; see ``tokenise``."""
     import torch
     from scipy.stats import spearmanr
 
-    if len(texts) < _FEWEST_TEXTS:
-        raise ValueError(f"a comparison needs at least {_FEWEST_TEXTS} texts, got {len(texts)}")
+    if len(texts) < FEWEST_TEXTS:
+        raise ValueError(f"a comparison needs at least {FEWEST_TEXTS} texts, got {len(texts)}")
     embeddings: tuple[list[Tensor], list[Tensor]] = ([], [])
     same, answers = 0, 0
-    with torch.inference_mode():
+    with torch.inference_mode(), evaluating(original), evaluating(other):
         for start in range(0, len(texts), _BATCH):
-            inputs = tokenise(tokenizer, texts[start : start + _BATCH])
+            inputs = tokenise(tokenizer, texts[start : start + _BATCH], original)
             mask = inputs["attention_mask"].bool()
             choices = []
             for model, found in zip((original, other), embeddings, strict=True):
@@ -80,8 +83,20 @@ def compare_models(original: nn.Module, other: nn.Module, tokenizer: Any, texts:
     )
 
 
-def tokenise(tokenizer: Any, texts: Sequence[str], longest: int = 128) -> dict[str, Tensor]:
-    """Inputs of a model, padded to the longest text."""
+def tokenise(tokenizer: Any, texts: Sequence[str], model: Any) -> dict[str, Tensor]:
+    """Inputs of ``model``, padded to the longest text; texts end after 128 tokens, or as many as the model can take."""
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
+    longest = min(_LONGEST, model.config.max_position_embeddings)
     return dict(tokenizer(list(texts), padding=True, truncation=True, max_length=longest, return_tensors="pt"))
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """While the context lasts, ``model`` runs without dropout."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

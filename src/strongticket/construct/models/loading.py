@@ -11,7 +11,13 @@ from strongticket.families import FAMILIES, family_of
 def load_model(place: str) -> Any:
     """The model in a folder, or of that name on the hub, in the class that its configuration names, in float32."""
     transformers, place = _transformers(), _checked(place)
-    config = transformers.AutoConfig.from_pretrained(place)
+    try:
+        config = transformers.AutoConfig.from_pretrained(place)
+    except OSError as error:
+        if os.path.isdir(place):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"{place} is no folder, and the hub gave no model of that name: {reason}") from None
     name = (config.architectures or ["none"])[0]
     if family_of(name) is None:
         known = ", ".join(cls for family in FAMILIES.values() for cls in family.classes)

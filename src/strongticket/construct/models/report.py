@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
+from strongticket.construct.models.compare import evaluating
 from strongticket.construct.models.plan import matrices, places
 from strongticket.construct.models.sensitivity import last_hidden_state
 from strongticket.construct.report import Printable
@@ -138,15 +139,12 @@ def _output_errors(
         target.model.get_submodule(path).register_forward_hook(compare(path), with_kwargs=True)
         for path in (*target.attentions, *target.linears)
     ]
-    training = target.model.training
     try:
-        target.model.eval()
-        with torch.inference_mode():
+        with torch.inference_mode(), evaluating(target.model):
             wanted = last_hidden_state(target.model, samples)
     finally:
         for handle in hooks:
             handle.remove()
-        target.model.train(training)
     with torch.inference_mode():
         return found, _relative(last_hidden_state(pruned, samples), wanted)
 
