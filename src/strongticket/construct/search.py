@@ -60,7 +60,7 @@ class Search:
         """How many subset sums the progress of ``run`` counts to."""
         if self.layout == "paper":
             return rows * columns
-        start = subset_sums_with_spares(rows, columns) if spares_help(columns, units) else 2 * rows * columns
+        start = subset_sums_with_spares(rows, columns, units) if spares_help(columns, units) else 2 * rows * columns
         return start + self.rounds(rows, columns, units) * PROPOSALS * rows
 
     def run(

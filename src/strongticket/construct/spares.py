@@ -1,4 +1,4 @@
-"""Spare units: keep two units per column back, then give each column those that mend its worst entries."""
+"""Spare units: keep two units per column back, then give them to the columns whose worst entries they mend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _FEWEST_ROWS, _SHARE_OF_ROWS = 4, 1 / 192
 _COLUMNS_AT_ONCE = 16
 _MANY_COLUMNS, _FEWEST_ITEMS = 64, 3
 _CLOSE, _LARGEST = 0.05, 0.97
-_SHARES = (0.9, 0.99)
+_SPARES = 2
+_ONE_IN = 16
+_SHARES = (0.9, 0.99, 0.99)
 
 
 def spares_help(columns: int, units: int) -> bool:
@@ -34,13 +36,20 @@ def spares_help(columns: int, units: int) -> bool:
     return columns >= _MANY_COLUMNS and units >= _FEWEST_ITEMS * columns
 
 
-def subset_sums(rows: int, columns: int) -> int:
+def subset_sums(rows: int, columns: int, units: int) -> int:
     """How many subset sums the progress of ``start_with_spares`` counts to: all but those that are solved again.
 
-    >>> subset_sums(384, 384)
+    >>> subset_sums(384, 384, 6144)
     196608
     """
-    return rows * columns + len(_SHARES) * columns * _CANDIDATES * _probed_rows(rows)
+    return rows * columns + sum(_turns(columns, units)) * _CANDIDATES * _probed_rows(rows)
+
+
+def _turns(columns: int, units: int) -> tuple[int, int, int]:
+    """How many columns get a unit in each turn: all, all but one in 16, and the worst as many as units are left."""
+    most = columns - columns // _ONE_IN
+    left = units - (units // columns - _SPARES) * columns - columns - most
+    return columns, most, min(columns, left)
 
 
 def _probed_rows(rows: int) -> int:
@@ -52,26 +61,33 @@ def start_with_spares(problem: Problem, progress: Callable[[int], Any] | None = 
 
     Every column g has a scale ρ_g that its subset sums want, see ``column_scales``. Its units are chosen for
     |s u| max |v| ≈ ρ_g. Almost all of the squared error then sits in few entries whose products happen to lack a
-    sign or a size. So twice, worst column first, each looks at the 16 free units closest to its scale, solves its
-    worst entries with each of them added, and takes the one that leaves the least squared error; then the entries are
-    solved anew that hold 90 %, the second time 99 %, of the squared error in units of ρ_g. An added unit never makes
-    an entry worse, as its weights may stay pruned.
+    sign or a size. So, worst column first, each looks at the 16 free units closest to its scale, solves its worst
+    entries with each of them added, and takes the one that leaves the least squared error; then the entries are
+    solved anew that hold 90 %, later 99 %, of the squared error in units of ρ_g. A second time one column in 16, those
+    with the least error, gets none, and what is left goes to the columns with the largest errors of an entry. An added
+    unit never makes an entry worse, as its weights may stay pruned.
     """
     wanted = wanted_sizes(problem)
     pruned = Pruned.nothing(problem, matched_units(problem, wanted))
     units = units_by_column(pruned.serves, problem.columns)
     everywhere = np.ones(problem.target.shape, dtype=np.bool_)
     solve_entries(problem, pruned, units, *entries_where(everywhere, problem.v), progress)
-    for share in _SHARES:
-        _add_one_each(problem, pruned, units, wanted, progress)
+    turns = _turns(problem.columns, problem.units)
+    for turn, (count, share) in enumerate(zip(turns, _SHARES, strict=True)):
+        worst_entry = turn == len(turns) - 1
+        size = np.abs(pruned.error).max(axis=0) if worst_entry else np.sum(pruned.error**2, axis=0)
+        columns = np.argsort(-size, kind="stable")[:count]
+        _add_one_each(problem, pruned, units, wanted, columns, progress)
         units = units_by_column(pruned.serves, problem.columns)
-        solve_entries(problem, pruned, units, *entries_where(_worst(pruned.error / wanted, share), problem.v))
+        worst = np.zeros(problem.target.shape, dtype=np.bool_)
+        worst[:, columns] = _worst(pruned.error[:, columns] / wanted[columns], share)
+        solve_entries(problem, pruned, units, *entries_where(worst, problem.v))
     return pruned
 
 
 def matched_units(problem: Problem, wanted: Floats) -> Ints:
     """The column that each unit serves, matched by size; two units per column and what is left over serve none."""
-    room = np.full(problem.columns, problem.units // problem.columns - len(_SHARES))
+    room = np.full(problem.columns, problem.units // problem.columns - _SPARES)
     serves = np.empty(problem.units, dtype=np.intp)
     match(np.ascontiguousarray(problem.u.T), wanted, _CLOSE, room, serves)
     return serves
@@ -86,16 +102,20 @@ def wanted_sizes(problem: Problem) -> Floats:
 
 
 def _add_one_each(
-    problem: Problem, pruned: Pruned, units: Ints, wanted: Floats, progress: Callable[[int], Any] | None
+    problem: Problem,
+    pruned: Pruned,
+    units: Ints,
+    wanted: Floats,
+    columns: Ints,
+    progress: Callable[[int], Any] | None,
 ) -> None:
-    """Give every column, worst first, the free unit that mends its worst entries best; entries are not solved."""
+    """Give each of ``columns`` in turn the free unit that mends its worst entries best; entries are not solved."""
     rows = _probed_rows(len(problem.target))
     weight = problem.weight(np.arange(problem.columns)[:, None], units)
     u = problem.u if problem.scale == 1.0 else problem.u.astype(np.float64) * problem.scale
     sizes = wanted * problem.scale
-    order = np.argsort(-np.sum(pruned.error**2, axis=0), kind="stable")
-    for start in range(0, problem.columns, _COLUMNS_AT_ONCE):
-        batch = order[start : start + _COLUMNS_AT_ONCE]
+    for start in range(0, len(columns), _COLUMNS_AT_ONCE):
+        batch = columns[start : start + _COLUMNS_AT_ONCE]
         free = np.flatnonzero(pruned.serves < 0)
         shape = len(batch), min(_CANDIDATES, len(free)), rows
         candidates = np.empty(shape[:2], dtype=np.intp)
@@ -125,6 +145,8 @@ def _add_one_each(
 def _worst(error: Floats, share: float) -> NDArray[np.bool_]:
     """Where the fewest entries are that hold ``share`` of the squared error."""
     errors = (error**2).astype(np.float32)
+    if errors.size == 0:
+        return np.zeros(errors.shape, dtype=np.bool_)
     squares = np.sort(errors, axis=None)[::-1]
     held = np.cumsum(squares, dtype=np.float64)
     least = squares[min(int(np.searchsorted(held, share * held[-1])), len(held) - 1)]
