@@ -53,7 +53,8 @@ def command(
 
     Every attention head and, with `--layers all`, every linear layer of the blocks becomes two random matrices of
     which only some weights are kept. Finished pairs are stored in `OUT/parts` as they are found: the same command goes
-    on where it was stopped. With many items the ticket is larger than the model; `strongticket search` finds small ones.
+    on where it was stopped. With many items the ticket is larger than the model; `strongticket search` finds small
+    ones.
 
     Example: `strongticket construct ./all-MiniLM-L6-v2 --items 12 --out tickets/minilm --compare texts.txt`
     """
