@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from strongticket.experiments.trial import Trial
+from strongticket.experiments.trial import SeedRange, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class TargetTrial(Trial):
 
 
 @dataclass(frozen=True)
-class AttentionTrial(Trial):
+class AttentionTrial(SeedRange, Trial):
     """Prune ``count`` random attention layers of one width into the target and measure them on test sequences.
 
     Errors are looked at in up to ``positions`` positions of a sequence, the token first. ``refine`` is the
@@ -66,11 +66,6 @@ class AttentionTrial(Trial):
     positions: int
     first: int
     count: int
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """One seed per source."""
-        return tuple(range(self.first, self.first + self.count))
 
     def construct(self, target: AttentionTarget, seed: int) -> ConstructedAttention:
         """The ticket from the source with this seed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from strongticket.experiments.trial import Trial
+from strongticket.experiments.trial import SeedRange, Trial
 from strongticket.source import Source, Uniform
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ QUERY_SIZE = 8
 
 
 @dataclass(frozen=True)
-class TransformerTrial(Trial):
+class TransformerTrial(SeedRange, Trial):
     """Prune ``count`` random transformers of one width n_MHA = n_FC into an untrained one of ``blocks`` blocks.
 
     The first b blocks of a ticket are the ticket of the first b blocks, so one construction measures every
@@ -39,11 +39,6 @@ class TransformerTrial(Trial):
     samples: int
     first: int
     count: int
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """One seed per source; the target has its own."""
-        return tuple(range(self.first, self.first + self.count))
 
     def run(self, needs: Mapping[str, Result]) -> Result:
         """Lists over blocks of lists over sources; a certificate is None where it says nothing."""

@@ -52,6 +52,18 @@ class Trial:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
+class SeedRange:
+    """For trials over ``count`` sources: one seed for each, from ``first`` on."""
+
+    first: int
+    count: int
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """One seed per source."""
+        return tuple(range(self.first, self.first + self.count))
+
+
 def canonical_json(value: Any) -> str:
     """Sorted keys, no spaces, ASCII only, no NaN.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from strongticket.experiments.trial import Trial
+from strongticket.experiments.trial import SeedRange, Trial
 from strongticket.source import Source, Uniform
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class MatrixTrial(Trial):
+class MatrixTrial(SeedRange, Trial):
     """Prune ``count`` random pairs into d × d targets from U[-1, 1], a new target for each source.
 
     ``tol`` is an entry error that is good enough, so errors below it are no longer told apart.
@@ -35,11 +35,6 @@ class MatrixTrial(Trial):
     first: int
     count: int
 
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """One seed per source and its target."""
-        return tuple(range(self.first, self.first + self.count))
-
     def run(self, needs: Mapping[str, Result]) -> Result:
         """The largest error of an entry, a list over the sources."""
         from strongticket import construct
@@ -53,7 +48,7 @@ class MatrixTrial(Trial):
 
 
 @dataclass(frozen=True)
-class PracticeTrial(Trial):
+class PracticeTrial(SeedRange, Trial):
     """Prune ``count`` random attention layers into ones whose merged d × d matrices are from U[-1, 1]."""
 
     kind: ClassVar[str] = "practice"
@@ -63,11 +58,6 @@ class PracticeTrial(Trial):
     refine: int
     first: int
     count: int
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """One seed per source and its target."""
-        return tuple(range(self.first, self.first + self.count))
 
     def run(self, needs: Mapping[str, Result]) -> Result:
         """The bound that holds for every input with norms up to √d, a list over the sources."""
