@@ -90,6 +90,21 @@ class AttentionTarget:
             tuple(v @ o for v, o in zip(split["value"], split["output"], strict=True)),
         )
 
+    @classmethod
+    def from_biased_matrices(
+        cls, query: Floats, key: Floats, value: Floats, output: Floats, *, heads: int
+    ) -> AttentionTarget:
+        """Attention with biases from its packed projections, each with its bias as one more row at the end.
+
+        >>> q, k, v, o = np.random.default_rng(0).normal(size=(4, 7, 6))
+        >>> target = AttentionTarget.from_biased_matrices(q, k, v, o, heads=2)
+        >>> target.qk[0].shape, target.vo[0].shape
+        ((7, 6), (7, 6))
+        """
+        merged = cls.from_matrices(query, key[:-1], value, output[:-1], heads=heads)
+        vo = tuple(np.vstack([matrix[:-1], matrix[-1] + output[-1] / heads]) for matrix in merged.vo)
+        return cls(merged.qk, vo, bias=True)
+
 
 def _per_head(matrices: Any, name: str, heads: int | None, axis: int) -> list[Floats]:
     if heads is None:

@@ -21,9 +21,7 @@ def read_attention(model: Any, path: str) -> AttentionTarget:
     inner = ("self.query", "self.key", "self.value", "output.dense")
     query, key, value, output = (read_linear(model, f"{path}.{name}").T for name in inner)
     heads = model.get_submodule(f"{path}.self").num_attention_heads
-    merged = AttentionTarget.from_matrices(query, key[:-1], value, output[:-1], heads=heads)
-    vo = tuple(np.vstack([matrix[:-1], matrix[-1] + output[-1] / heads]) for matrix in merged.vo)
-    return AttentionTarget(merged.qk, vo, bias=True)
+    return AttentionTarget.from_biased_matrices(query, key, value, output, heads=heads)
 
 
 def read_linear(model: Any, path: str) -> NDArray[np.float64]:

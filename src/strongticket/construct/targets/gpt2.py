@@ -23,11 +23,8 @@ def read_attention(model: Any, path: str) -> AttentionTarget:
     layer = model.get_submodule(path)
     query, key, value = np.split(read_linear(model, f"{path}.c_attn").T, 3, axis=1)
     output = read_linear(model, f"{path}.c_proj").T
-    heads = layer.num_heads
     relative = layer.scaling * math.sqrt(layer.head_dim)
-    merged = AttentionTarget.from_matrices(relative * query, key[:-1], value, output[:-1], heads=heads)
-    vo = tuple(np.vstack([matrix[:-1], matrix[-1] + output[-1] / heads]) for matrix in merged.vo)
-    return AttentionTarget(merged.qk, vo, bias=True)
+    return AttentionTarget.from_biased_matrices(relative * query, key, value, output, heads=layer.num_heads)
 
 
 def read_linear(model: Any, path: str) -> NDArray[np.float64]:

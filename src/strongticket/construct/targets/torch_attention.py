@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,29 +27,20 @@ def read_multihead_attention(layer: torch.nn.MultiheadAttention) -> AttentionTar
             "MultiheadAttention with add_bias_kv or add_zero_attn attends to positions that no input has, "
             "which merged matrices cannot express; build the layer without them"
         )
-    size, heads = layer.embed_dim, layer.num_heads
     if layer.in_proj_weight is not None:
         projections = np.split(checked_matrix(layer.in_proj_weight, "in_proj_weight"), 3)
     else:
-        named = (
-            (layer.q_proj_weight, "q_proj_weight"),
-            (layer.k_proj_weight, "k_proj_weight"),
-            (layer.v_proj_weight, "v_proj_weight"),
-        )
-        projections = [checked_matrix(weight, name) for weight, name in named]
-    query, key, value = (np.split(projection, heads) for projection in projections)
-    output = np.split(checked_matrix(layer.out_proj.weight, "out_proj.weight").T, heads)
-    root = math.sqrt(size // heads)
-    qk = [q.T @ k / root for q, k in zip(query, key, strict=True)]
-    vo = [v.T @ o for v, o in zip(value, output, strict=True)]
-    bias = layer.in_proj_bias is not None
-    if bias:
-        in_bias = checked_matrix(layer.in_proj_bias[None], "in_proj_bias")[0]
-        out_bias = checked_matrix(layer.out_proj.bias[None], "out_proj.bias")[0]
-        of_query, _, of_value = (part.reshape(heads, -1) for part in np.split(in_bias, 3))
-        qk = [np.vstack([m, b @ k / root]) for m, b, k in zip(qk, of_query, key, strict=True)]
-        vo = [np.vstack([m, b @ o + out_bias / heads]) for m, b, o in zip(vo, of_value, output, strict=True)]
-    return AttentionTarget(tuple(qk), tuple(vo), bias, bool(layer.batch_first))
+        names = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+        projections = [checked_matrix(getattr(layer, name), name) for name in names]
+    packed = [matrix.T for matrix in (*projections, checked_matrix(layer.out_proj.weight, "out_proj.weight"))]
+    if layer.in_proj_bias is None:
+        target = AttentionTarget.from_matrices(*packed, heads=layer.num_heads)
+    else:
+        biases = np.split(checked_matrix(layer.in_proj_bias[None], "in_proj_bias"), 3, axis=1)
+        biases.append(checked_matrix(layer.out_proj.bias[None], "out_proj.bias"))
+        biased = (np.vstack(pair) for pair in zip(packed, biases, strict=True))
+        target = AttentionTarget.from_biased_matrices(*biased, heads=layer.num_heads)
+    return replace(target, batch_first=bool(layer.batch_first))
 
 
 def as_attention_target(target: torch.nn.MultiheadAttention | AttentionTarget) -> AttentionTarget:
