@@ -1,4 +1,4 @@
-"""Numba kernels on masked float32 weights: clear what is not kept, and put together or fold hidden units.
+"""Numba kernels on masked float32 weights: clear what is not kept, and put hidden units together.
 
 Weights come in pieces of a matrix in C order, from flat index ``start`` on. ``slots`` gives the place of each hidden
 unit in its result, -1 where the unit is left out.
@@ -6,7 +6,7 @@ unit in its result, -1 where the unit is left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
@@ -32,38 +32,12 @@ def keep(weights: NDArray[np.uint32], bits: NDArray[np.uint8], lanes: NDArray[np
 
 
 @njit(nogil=True, cache=True)
-def place_columns(piece: NDArray[np.float32], start: int, slots: NDArray[np.int64], out: NDArray[np.float32]) -> None:
-    """out[i, slots[k]] = weight[i, k]."""
-    done = 0
-    while done < piece.size:
-        row, first = divmod(start + done, slots.size)
-        length = min(slots.size - first, piece.size - done)
-        for k in range(length):
-            if slots[first + k] >= 0:
-                out[row, slots[first + k]] = piece[done + k]
-        done += length
-
-
-@njit(nogil=True, cache=True)
-def place_rows(piece: NDArray[np.float32], start: int, slots: NDArray[np.int64], out: NDArray[np.float32]) -> None:
-    """out[slots[k], j] = weight[k, j]."""
-    done = 0
-    while done < piece.size:
-        unit, first = divmod(start + done, out.shape[1])
-        length = min(out.shape[1] - first, piece.size - done)
-        if slots[unit] >= 0:
-            for j in range(length):
-                out[slots[unit], first + j] = piece[done + j]
-        done += length
-
-
-@njit(nogil=True, cache=True)
 def fold_columns(
     piece: NDArray[np.float32],
     start: int,
     slots: NDArray[np.int64],
     units: NDArray[np.float64],
-    out: NDArray[np.float64],
+    out: NDArray[Any],
 ) -> None:
     """out[i, slots[k]] += weight[i, k] units[k]."""
     done = 0
@@ -82,7 +56,7 @@ def fold_rows(
     start: int,
     slots: NDArray[np.int64],
     units: NDArray[np.float64],
-    out: NDArray[np.float64],
+    out: NDArray[Any],
 ) -> None:
     """out[slots[k], j] += units[k] weight[k, j]."""
     done = 0

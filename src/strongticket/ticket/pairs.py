@@ -18,7 +18,7 @@ from strongticket.ticket.errors import TicketError
 from strongticket.ticket.parameters import aligned, masked_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -80,33 +80,34 @@ class Units:
 
     def together(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """u as (groups × largest) and v as (groups · largest) rows: group by group, by unit number, padded with 0."""
-        from strongticket.ticket.kernels import place_columns, place_rows
-
         slots = self._slots()
         used = slots >= 0
         units = np.zeros((self.groups, self.largest), np.float32)
         units.reshape(-1)[slots[used]] = self.weights()[used]
         dense = aligned((self.width, units.size) if self.first else (units.size, self.width))
         dense[:] = 0.0
-        place = place_columns if self.first else place_rows
+        fold, ones = self._fold(), np.ones(slots.size)
         for start, piece in self.dense.pieces():
-            place(piece, start, slots, dense)
+            fold(piece, start, slots, ones, dense)
         return units, dense.T if self.first else dense
 
     def product(self, *, magnitudes: bool = False) -> Matrix:
         """W, in float64 of the float32 weights; with ``magnitudes``, of the absolute values of all weights."""
-        from strongticket.ticket.kernels import fold_columns, fold_rows
-
         slots = np.where(self.serves < self.groups, self.serves, -1)
         units = self.weights().astype(np.float64)
         if magnitudes:
             np.abs(units, out=units)
         out = np.zeros((self.width, self.groups) if self.first else (self.groups, self.width))
-        fold = fold_columns if self.first else fold_rows
+        fold = self._fold()
         for start, piece in self.dense.pieces():
             fold(np.abs(piece) if magnitudes else piece, start, slots, units, out)
         out *= self.place.scale
         return out
+
+    def _fold(self) -> Callable[..., None]:
+        from strongticket.ticket.kernels import fold_columns, fold_rows
+
+        return fold_columns if self.first else fold_rows
 
     def _slots(self) -> NDArray[np.int64]:
         """The row of each unit in ``together``, -1 where it is unused."""
