@@ -30,6 +30,12 @@ class BlockMatrices:
 
     The first four are lists over heads as in ``attention_certificate``, the last two lists over layers as in
     ``network_certificate``. With ``bias`` every matrix has its extra row or column.
+
+    >>> import numpy as np
+    >>> eye = np.eye(2)
+    >>> block = BlockMatrices([eye], [eye], [eye], [0.99 * eye], [eye], [eye])
+    >>> len(block.target_qk), block.bias
+    (1, False)
     """
 
     target_qk: Sequence[ArrayLike]
@@ -155,6 +161,15 @@ def transformer_certificate(blocks: Sequence[BlockMatrices], alpha: float) -> Ce
 def _pass_block(block: BlockMatrices, start: Reach) -> tuple[Reach, list[Term]]:
     pair = AttentionPair(block.target_qk, block.ticket_qk, block.target_vo, block.ticket_vo, bias=block.bias)
     network = NetworkPair(block.target_layers, block.ticket_layers, bias=block.bias)
+    check_sizes(pair, network)
+    attention, terms = pair.pass_through(start, start)
+    middle = attention.plus(start)
+    out, more = network.pass_through(middle)
+    return out.plus(middle), [*terms, *more]
+
+
+def check_sizes(pair: AttentionPair, network: NetworkPair, **others: int) -> None:
+    """Refuse a block whose parts, and ``others`` by their names, do not all have one size."""
     sizes = {
         "queries": pair.query_size,
         "keys": pair.key_size,
@@ -162,13 +177,10 @@ def _pass_block(block: BlockMatrices, start: Reach) -> tuple[Reach, list[Term]]:
         "attention output": pair.output_size,
         "network input": network.input_size,
         "network output": network.output_size,
+        **{name.replace("_", " "): size for name, size in others.items()},
     }
     if len(set(sizes.values())) != 1:
         raise ValueError(f"a block adds its input to its output, so all sizes must agree; got {sizes}")
-    attention, terms = pair.pass_through(start, start)
-    middle = attention.plus(start)
-    out, more = network.pass_through(middle)
-    return out.plus(middle), [*terms, *more]
 
 
 def _certificate(

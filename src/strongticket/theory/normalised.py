@@ -10,6 +10,7 @@ import numpy as np
 
 from strongticket.theory._check import check_nonnegative
 from strongticket.theory.affine import ROUNDING
+from strongticket.theory.bounds import check_sizes
 from strongticket.theory.certificate import Certificate, Term
 from strongticket.theory.layers import AttentionPair, NetworkPair, Reach
 from strongticket.theory.norms import spectral_norm_bound
@@ -165,18 +166,8 @@ class NormalisedBlock:
                 f"a block has biases and two linear layers, got bias={given.bias} and {len(given.target_layers)}"
             )
         network = NetworkPair(given.target_layers, given.ticket_layers, bias=True)
-        sizes = {
-            "queries": pair.query_size,
-            "keys": pair.key_size,
-            "values": pair.value_size,
-            "attention output": pair.output_size,
-            "network input": network.input_size,
-            "network output": network.output_size,
-            "first LayerNorm": self.norms[0].size,
-            "second LayerNorm": self.norms[1].size,
-        }
-        if len(set(sizes.values())) != 1:
-            raise ValueError(f"a block adds its input to its output, so all sizes must agree; got {sizes}")
+        first, second = (norm.size for norm in self.norms)
+        check_sizes(pair, network, first_LayerNorm=first, second_LayerNorm=second)
 
 
 class SampleCertificate(Certificate):
