@@ -143,5 +143,5 @@ def test_count_sizes(order):
     target = np.asarray(3.0 * sizes * [[-1, 1], [1, -1], [-1, 1]], order=order)
     target = np.asarray(np.vstack([target, np.zeros((2, 2))]), order=order)
     counts = np.zeros((2, 9), dtype=np.intp)
-    count_sizes(target, 3.0, 4, counts)
+    count_sizes(target, 3.0, counts)
     assert counts.tolist() == [[2, 0, 0, 0, 0, 0, 0, 2, 1], [3, 0, 0, 1, 1, 0, 0, 0, 0]]

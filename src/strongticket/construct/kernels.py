@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+_EDGES = (0.5 * 2.0**0.125, 0.5 * 2.0**0.375, 0.5 * 2.0**0.625, 0.5 * 2.0**0.875)
+"""Between 1/2 and 1, where a quarter octave is nearer to the next one than to the one before."""
+
 
 @njit(nogil=True, cache=True)
 def gather(v: Any, units: Any, weight: Any, rows: Any, columns: Any, items: Any) -> None:
@@ -143,11 +146,14 @@ def take_best(serves: Any, batch: Any, candidates: Any, cost: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def count_sizes(target: Any, largest: float, per_octave: int, counts: Any) -> None:
-    """Count the entries of each column by size: bin -1 holds |w| = largest, each one before it 1/per_octave octave."""
-    bins = counts.shape[1]
+def count_sizes(target: Any, largest: float, counts: Any) -> None:
+    """Count the entries of each column by size, to a quarter octave; the last bin holds |w| = ``largest``."""
     for row in range(target.shape[0]):
         for column in range(target.shape[1]):
-            size = abs(target[row, column]) / largest
-            place = bins - 1 + round(per_octave * math.log2(size)) if size > 0.0 else 0
+            mantissa, exponent = math.frexp(abs(target[row, column]) / largest)
+            place = 0
+            if mantissa > 0.0:
+                place = counts.shape[1] - 1 + 4 * (exponent - 1)
+                for edge in _EDGES:
+                    place += mantissa >= edge
             counts[column, max(place, 0)] += 1

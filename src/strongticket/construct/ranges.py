@@ -130,7 +130,7 @@ def _sizes_by_column(target: NDArray[np.float64]) -> tuple[float, NDArray[np.int
     largest = float(np.abs(target).max(initial=0.0))
     counts = np.zeros((target.shape[1], 1 - _SMALLEST_ENTRY_OCTAVE * _STEPS_PER_OCTAVE), dtype=np.intp)
     if largest > 0.0:
-        count_sizes(target, largest, _STEPS_PER_OCTAVE, counts)
+        count_sizes(target, largest, counts)
     return largest, counts
 
 
