@@ -76,7 +76,8 @@ def command(
         raise ValueError(f"{compare} must hold at least {FEWEST_TEXTS} texts to compare, got {len(texts[compare])}")
     original = load_model(model)
     tokenizer = load_tokenizer(model) if texts else None
-    inputs = tokenise(tokenizer, texts[samples or compare][:_SAMPLES], original) if texts else None  # type: ignore[index]
+    shown = samples if samples is not None else compare
+    inputs = None if shown is None else tokenise(tokenizer, texts[shown][:_SAMPLES], original)
 
     start = perf_counter()
     parts = Parts(out / "parts")
@@ -88,7 +89,7 @@ def command(
             tol=tol,
             samples=inputs if budget is not None else None,
             seed=seed,
-            layers=layers,  # type: ignore[arg-type]
+            layers=layers,
             refine=refine,
             folder=parts.folder,
             workers=jobs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from strongticket.construct.models.job import Job
 from strongticket.construct.models.parts import Parts
@@ -38,7 +38,7 @@ def model(
     samples: Mapping[str, Any] | None = None,
     seed: int = 0,
     name: str = "model",
-    layers: Literal["attention", "all"] = "attention",
+    layers: str = "attention",
     refine: int | None = None,
     folder: Path | None = None,
     workers: int | None = None,
