@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
+import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
 from strongticket import Normal, Signed, Source, Uniform
-from strongticket.ticket import Ticket, format, saving
+from strongticket.ticket import Ticket, TicketError, format, saving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +81,21 @@ class Parts:
 
 def _dtype(array: np.ndarray) -> str:
     return {"u1": "U8", "u2": "U16", "u4": "U32", "f4": "F32", "f8": "F64"}[array.dtype.str[1:]]
+
+
+def refused(folder, field: str, *, limit: int = 8 << 20, **options) -> TicketError:
+    """Load, expecting a refusal that starts with ``field``, soon and without large allocations."""
+    start = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(TicketError) as caught:
+            Ticket.from_pretrained(folder, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value).startswith(field), str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+    assert peak < limit, peak
+    assert time.perf_counter() - start < 10
+    return caught.value

@@ -7,8 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hostile import TENSORS, Parts
-from test_hostile_tickets import refused
+from hostile import TENSORS, Parts, refused
 
 from strongticket import Normal, Source, Uniform
 from strongticket.ticket import Ticket, TicketError, structures

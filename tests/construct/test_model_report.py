@@ -30,13 +30,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small tensors gain nothing from threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @cache

@@ -138,12 +138,7 @@ def assert_same(found, wanted, keep=None):
         torch.testing.assert_close(a, b, rtol=0, atol=EXACT)
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("cls", BERT + GPT2)

@@ -95,16 +95,7 @@ def test_diff(run, folder, tmp_path):
     assert {mask["name"]: mask["differing"] for mask in numbers["masks"]} == {"first": 0, "second": 3}
 
 
-@pytest.fixture
-def one_torch_thread():
-    """Sums in torch depend on how they are split between threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("one_torch_thread")
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", MODELS)
 def test_export_loads_in_plain_transformers(run, name, tmp_path):
     model, ticket, x = found(name)

@@ -1,14 +1,15 @@
-"""Fixtures of the tests of constructions."""
+"""Fixtures that several folders share."""
 
 from __future__ import annotations
 
 import pytest
-import torch
 
 
 @pytest.fixture
 def one_thread():
-    """Small tensors gain nothing from threads, and results must not depend on how many cores there are."""
+    """Small tensors gain nothing from torch's threads, and sums depend on how they are split between them."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
